@@ -1,0 +1,49 @@
+# Two commands matter: `make demo` and `make test`. Both set up what they need, and are safe to repeat.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+VENV  := .venv
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test setup format lint types check tests constraints bench-core clean
+
+help:            ## what there is
+	@grep -E '^[a-z-]+: .*## |^[a-z-]+:  *## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: setup      ## the headline: one global watermark beside the minimum over partitions
+	@$(BIN)/tidegate demo
+
+test: setup lint types tests   ## lint, types and the whole test suite
+
+setup: $(READY)  ## virtual environment, packages, Java
+	@scripts/require-java
+
+$(READY): pyproject.toml constraints.txt scripts/setup
+	@scripts/setup $(VENV)
+
+lint: $(READY)   ## ruff and the import contracts
+	@echo "== lint"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache
+
+types: $(READY)  ## mypy, strict
+	@echo "== types"
+	@$(BIN)/mypy
+
+tests: $(READY)  ## the test suite
+	@echo "== tests"
+	@$(BIN)/pytest -q
+
+format: $(READY) ## put the code into the house style
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+constraints: $(READY)  ## pin again what is installed now
+	@scripts/pin $(VENV)
+
+bench-core: $(READY)   ## speed of the pure core: a table, and build/bench/core.json
+	@$(BIN)/python -m bench.core
+
+clean:           ## remove everything made here
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

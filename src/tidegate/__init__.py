@@ -1,0 +1,1 @@
+"""Tidegate: exact event time for Apache Spark."""
