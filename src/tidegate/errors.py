@@ -208,3 +208,587 @@ def unknown_member(member: object, known: Iterable[object]) -> InputError:
         hint="call register first.",
         fields={"member": member},
     )
+
+
+# ---- the graph and its progress ----
+
+
+def node_exists(node: str) -> InputError:
+    """A name that is taken."""
+    return InputError(
+        "node-exists",
+        "node exists already",
+        detail=f"the graph has a node {node!r}.",
+        hint="give every input, node and sink a name of its own.",
+        fields={"node": node},
+    )
+
+
+def unknown_node(node: str, known: Iterable[str]) -> InputError:
+    """A name that nothing has here."""
+    return InputError(
+        "unknown-node",
+        "unknown node",
+        detail=f"there is no {node!r} here; there are: {listed(known)}.",
+        hint="inputs, nodes and sinks are asked for by the names they were given in the graph.",
+        fields={"node": node},
+    )
+
+
+def unknown_output(node: str, output: str, known: Iterable[str]) -> InputError:
+    """An output that the node does not have."""
+    return InputError(
+        "unknown-output",
+        "unknown output",
+        detail=f"node {node!r} has no output {output!r}; it has: {listed(known)}.",
+        hint="errors come from extracting event time, late rows from windows.",
+        fields={"node": node, "output": output},
+    )
+
+
+def graph_without_sink(nodes: Iterable[str]) -> InputError:
+    """A graph whose rows arrive nowhere."""
+    return InputError(
+        "graph-without-sink",
+        "graph has no sink",
+        detail=f"its nodes are: {listed(nodes)}.",
+        hint="add one with graph.sink(name, stream); progress is the minimum over sinks.",
+    )
+
+
+def row_without_time(source: str) -> InputError:
+    """A row sent without a time where time is event time."""
+    return InputError(
+        "row-without-time",
+        "row has no time",
+        detail=f"input {source!r} runs on event time, and a row was sent without one.",
+        hint='send(item, time), or run with Plan("processing", clock=...).',
+        fields={"input": source},
+    )
+
+
+def input_ended(source: str, ending: str) -> InputError:
+    """A row or a number after the end."""
+    return InputError(
+        "input-ended",
+        "input has ended",
+        detail=f"input {source!r} came to a {ending} end.",
+        hint="execute the graph again for a new run.",
+        fields={"input": source, "ending": ending},
+    )
+
+
+def input_held(source: str, node: str, at: object, until: object) -> InputError:
+    """A row from a source that is held back."""
+    return InputError(
+        "input-held",
+        "input is held",
+        detail=f"input {source!r} waits until node {node!r} reaches {until}; it is at {at}.",
+        hint="ask may_send() first.",
+        fields={"input": source, "node": node, "at": at, "until": until},
+        retryable=True,
+    )
+
+
+def run_failed(node: str) -> InputError:
+    """A row or a number for a run in which a node has raised an error."""
+    return InputError(
+        "run-failed",
+        "run has failed",
+        detail=f"node {node!r} raised an error; what followed from that row is incomplete.",
+        hint="execute the graph again and send its rows from the beginning.",
+        fields={"node": node},
+    )
+
+
+def unknown_plan_time(time: object, known: Iterable[str]) -> InputError:
+    """A kind of time that a graph cannot run on."""
+    return InputError(
+        "unknown-plan-time",
+        "unknown time to run on",
+        detail=f"a graph runs on one of: {listed(known)}; asked for {time!r}.",
+        hint='use Plan("event") or Plan("processing", clock=...).',
+        fields={"time": time},
+    )
+
+
+def clock_missing() -> InputError:
+    """Processing time without a clock."""
+    return InputError(
+        "clock-missing",
+        "processing time needs a clock",
+        detail="the time of a row is the clock when it arrives, and no clock was given.",
+        hint="hand one in: a callable that gives the current instant in microseconds.",
+    )
+
+
+def clock_not_used() -> InputError:
+    """A clock where none is looked at."""
+    return InputError(
+        "clock-not-used",
+        "event time uses no clock",
+        detail="a clock was given to a plan on event time, where rows bring their time.",
+        hint='leave the clock out, or use Plan("processing", clock=...).',
+    )
+
+
+def not_a_positive_duration(name: str, duration: object) -> InputError:
+    """A duration that must be longer than nothing."""
+    return InputError(
+        "not-a-positive-duration",
+        "duration must be positive",
+        detail=f"{name} is {duration}.",
+        hint="give a timedelta of at least 1 microsecond.",
+        fields={"name": name, "duration": duration},
+    )
+
+
+def slide_exceeds_size(slide: object, size: object) -> InputError:
+    """Windows with holes between them."""
+    return InputError(
+        "slide-exceeds-size",
+        "slide is longer than the window",
+        detail=f"a window of {size} every {slide} leaves times that belong to no window.",
+        hint="slide by at most the size; filter the rows first if some are not wanted.",
+        fields={"slide": slide, "size": size},
+    )
+
+
+# ---- event time types and declarations ----
+
+
+def _event_time_of(stream: str | None, column: str | None) -> str:
+    what = f'column "{column}"' if column else "an event time"
+    return f'{what} of stream "{stream}"' if stream else what
+
+
+def unknown_event_time_type(
+    name: str, known: Iterable[str], *, stream: str | None = None, column: str | None = None
+) -> InputError:
+    """An event time type that nobody registered."""
+    what = _event_time_of(stream, column)
+    return InputError(
+        "unknown-event-time-type",
+        "unknown event time type",
+        detail=f'{what} has the type "{name}"; known types are: {listed(known, most=99)}.',
+        hint="use one of them, a pattern such as %Y-%m-%d, or register the type.",
+        fields={"type": name, "stream": stream, "column": column},
+    )
+
+
+def event_time_type_exists(name: str) -> InputError:
+    """A name of an event time type that is taken."""
+    return InputError(
+        "event-time-type-exists",
+        "event time type exists already",
+        detail=f'"{name}" is registered.',
+        hint="choose another name, or register it with replace=True.",
+        fields={"type": name},
+    )
+
+
+def event_time_type_ambiguous(name: str, packages: Iterable[str]) -> InputError:
+    """Several packages offer an event time type by one name."""
+    offering = listed(packages)
+    return InputError(
+        "event-time-type-ambiguous",
+        "event time type is offered more than once",
+        detail=f'"{name}" is offered by: {offering}.',
+        hint="uninstall one of them, or register the name with replace=True.",
+        fields={"type": name, "packages": offering},
+    )
+
+
+def event_time_type_misnamed(name: str) -> InputError:
+    """A name that could not be told from a pattern, or not be read at all."""
+    return InputError(
+        "event-time-type-misnamed",
+        "name cannot be that of an event time type",
+        detail=f"{name!r} is empty, has blanks around it, or contains a % and is a pattern.",
+        hint="register the pattern under a name without %.",
+        fields={"type": name},
+    )
+
+
+def event_time_type_not_readable(name: str, readable: object) -> InputError:
+    """Something registered as an event time type that reads nothing."""
+    return InputError(
+        "event-time-type-not-readable",
+        "not an event time type",
+        detail=f'"{name}" was given as {readable!r}.',
+        hint="give a pattern, a parser, or a function of one value; column= goes with a function.",
+        fields={"type": name},
+    )
+
+
+def event_time_type_not_loaded(name: str, package: str, reason: str) -> InputError:
+    """The code of a package that offers an event time type fails."""
+    return InputError(
+        "event-time-type-not-loaded",
+        "event time type cannot be loaded",
+        detail=f'"{name}" of package {package} fails with {reason}.',
+        hint="repair or uninstall the package.",
+        fields={"type": name, "package": package, "reason": reason},
+    )
+
+
+def event_time_pattern_refused(
+    pattern: str, reason: str, *, stream: str | None = None, column: str | None = None
+) -> InputError:
+    """A pattern that cannot give an instant."""
+    return InputError(
+        "event-time-pattern-refused",
+        "pattern cannot be read",
+        detail=f'{_event_time_of(stream, column)} has the pattern "{pattern}": {reason}.',
+        hint="write it as for strptime, such as %d/%m/%Y %H:%M:%S, with %z for the zone.",
+        fields={"pattern": pattern, "reason": reason, "stream": stream, "column": column},
+    )
+
+
+def column_parser_broken(given: str, rows: int) -> InputError:
+    """A user's function for columns that does not keep its contract."""
+    return InputError(
+        "column-parser-broken",
+        "function for columns gave something else than times",
+        detail=f"it was asked for {rows} times and gave {given}.",
+        hint="return an Arrow array of the same length, int64 microseconds or timestamps,"
+        " with null for bad rows.",
+        fields={"given": given, "rows": rows},
+    )
+
+
+def event_time_not_declared(streams: Iterable[str]) -> InputError:
+    """Event time switched on for streams that have none."""
+    names = listed(streams)
+    return InputError(
+        "event-time-not-declared",
+        "event time is switched on, but not declared",
+        detail=f"no event time column is declared by: {names}.",
+        hint="set eventtime.column and eventtime.type on the stream, or eventtime.enabled = false.",
+        fields={"streams": names},
+    )
+
+
+def event_time_column_missing(stream: str, column: str, columns: Iterable[str]) -> InputError:
+    """A declared event time column that the stream has not, or has twice."""
+    names = list(columns)
+    found = names.count(column)
+    count = f"{found} columns" if found else "no column"
+    return InputError(
+        "event-time-column-missing",
+        "event time column cannot be found",
+        detail=f'stream "{stream}" has {count} "{column}"; its columns are:'
+        f" {listed(names, most=99)}.",
+        hint="correct eventtime.column.",
+        fields={"stream": stream, "column": column},
+    )
+
+
+def event_time_column_unreadable(
+    stream: str, column: str, kind: str, type: str, reads: str, known: Iterable[str]
+) -> InputError:
+    """An event time column whose data type the declared event time type cannot read."""
+    return InputError(
+        "event-time-column-unreadable",
+        "event time column cannot be read as declared",
+        detail=f'column "{column}" of stream "{stream}" is {kind}; the type "{type}" reads'
+        f" {reads}.",
+        hint=f"choose another column or type; known types are: {listed(known, most=99)}.",
+        fields={"stream": stream, "column": column, "kind": kind, "type": type},
+    )
+
+
+# ---- ordered release ----
+
+
+def update_needs_windows() -> InputError:
+    """`late = update` where there is no window to correct."""
+    return InputError(
+        "update-needs-windows",
+        "late rows cannot correct rows that were given out",
+        detail="late = update runs a closed window again; ordered release gives a row out once.",
+        hint="use late = route, drop or next.",
+    )
+
+
+def after_the_end(what: str) -> InputError:
+    """More input after a graceful end."""
+    return InputError(
+        "after-the-end",
+        "nothing can follow the end",
+        detail=f"{what} has ended and given out everything it held.",
+        hint="build a new one; a pause or a crash is not an end.",
+        fields={"what": what},
+    )
+
+
+# ---- planning ----
+
+
+def unknown_setting(name: str, known: Iterable[str]) -> InputError:
+    """A setting that nobody would honour."""
+    return InputError(
+        "unknown-setting",
+        "unknown setting",
+        detail=f"{name!r} is not a setting; settings are: {listed(known, most=99)}.",
+        hint="correct the name or leave it out: a setting is honoured or refused, never ignored.",
+        fields={"name": name},
+    )
+
+
+def wrong_setting(name: str, value: object, valid: Iterable[object]) -> InputError:
+    """A known setting with a value it cannot have."""
+    return InputError(
+        "wrong-setting",
+        "wrong value of a setting",
+        detail=f"{name} cannot be {value!r}; it can be: {', '.join(str(v) for v in valid)}.",
+        hint="correct the value.",
+        fields={"name": name, "value": value},
+    )
+
+
+def setting_given_twice(name: str, given: Iterable[str]) -> InputError:
+    """One setting by two of its names, with two values."""
+    return InputError(
+        "setting-given-twice",
+        "setting is given twice",
+        detail=f"{name} is set more than once, to different values, by: {listed(given)}.",
+        hint="keep one of them.",
+        fields={"name": name},
+    )
+
+
+def update_needs_slices() -> InputError:
+    """`late = update` where no closed window can be run again."""
+    return InputError(
+        "update-needs-slices",
+        "late rows cannot correct closed windows here",
+        detail="late = update runs a closed window again from the log; rows in arrival order are"
+        " given out once.",
+        hint="use release = time (slices), or late = route.",
+    )
+
+
+def partition_unreadable(stream: str, partition: str, reason: str) -> DataError:
+    """A partition cannot be read, and the policy says to fail."""
+    return DataError(
+        "partition-unreadable",
+        "partition cannot be read",
+        detail=f'stream "{stream}", partition "{partition}": {reason}.',
+        hint="repair it, or set on_unreadable = hold so that the others go on.",
+        fields={"stream": stream, "partition": partition, "reason": reason},
+        retryable=True,
+    )
+
+
+def rows_truncated(stream: str, partition: str, wanted: int, first: int) -> DataError:
+    """A job needs rows that retention has removed."""
+    return DataError(
+        "rows-truncated",
+        "rows are no longer there",
+        detail=f'stream "{stream}", partition "{partition}": wanted from offset {wanted}, the first'
+        f" that can be read is {first}.",
+        hint="start again from a readable cut, and let retention keep more.",
+        fields={"stream": stream, "partition": partition, "wanted": wanted, "first": first},
+    )
+
+
+def query_finished(lineage: str) -> InputError:
+    """A query over bounded input that has come to its end."""
+    return InputError(
+        "query-finished",
+        "query has finished",
+        detail=f'all inputs of query "{lineage}" have ended and its last windows were given out.',
+        hint="start a new query; a finished one cannot be resumed.",
+        fields={"lineage": lineage},
+    )
+
+
+def start_cut_incomplete(stream: str, missing: Iterable[str]) -> InputError:
+    """A start cut that leaves some partitions out."""
+    return InputError(
+        "start-cut-incomplete",
+        "start cut does not cover the stream",
+        detail=f'stream "{stream}": the cut has no offset for: {listed(missing)}.',
+        hint="give an offset for every partition, 0 for its beginning.",
+        fields={"stream": stream},
+    )
+
+
+def state_not_read(reason: str) -> InternalError:
+    """A planner state that is not one of ours."""
+    return InternalError(
+        "state-not-read",
+        "planner state cannot be read",
+        detail=f"{reason}.",
+        hint="the checkpoint was written by another version or is damaged; start a new query.",
+        fields={"reason": reason},
+    )
+
+
+# ---- segments, cuts and marks ----
+
+
+def segment_name_not_parsed(name: str) -> InputError:
+    """A text that is not a segment's name."""
+    return InputError(
+        "segment-name-not-parsed",
+        "not a segment",
+        detail=f"{name!r} is not a number and an epoch.",
+        hint="write segment 3 of epoch 1 as 3.e1.",
+        fields={"name": name},
+    )
+
+
+def not_a_key_range(low: object, high: object) -> InputError:
+    """A key range that is empty, or not one."""
+    return InputError(
+        "not-a-key-range",
+        "not a key range",
+        detail=f"[{low}, {high}) is not a range with 0 <= low < high <= 1.",
+        hint="write bounds as numbers or fractions: 0, 0.5, '1/3'.",
+        fields={"low": str(low), "high": str(high)},
+    )
+
+
+def key_ranges_overlap(segment: str, low: object, end: object) -> InputError:
+    """Two segments that would own the same key."""
+    return InputError(
+        "key-ranges-overlap",
+        "key ranges overlap",
+        detail=f'segment "{segment}" begins at {low}, the one before it ends at {end}.',
+        hint="let every range begin where the one before it ends.",
+        fields={"segment": segment, "low": str(low), "end": str(end)},
+    )
+
+
+def ranges_do_not_cover(
+    epoch: int, wanted: Iterable[tuple[object, object]], given: Iterable[tuple[object, object]]
+) -> InputError:
+    """A scale that would lose keys or own keys twice."""
+    must, do = (
+        ", ".join(f"[{low}, {high})" for low, high in ranges) or "nothing"
+        for ranges in (wanted, given)
+    )
+    return InputError(
+        "ranges-do-not-cover",
+        "key ranges do not cover what they replace",
+        detail=f"epoch {epoch} opens {do}, it must open exactly {must}.",
+        hint="open ranges over the same keys as the segments that are sealed.",
+        fields={"epoch": epoch, "wanted": must, "given": do},
+    )
+
+
+def segment_not_open(segment: str, known: Iterable[str]) -> InputError:
+    """Sealing what is sealed."""
+    return InputError(
+        "segment-not-open",
+        "segment is not open",
+        detail=f'segment "{segment}" is sealed; open are: {listed(known)}.',
+        hint="scale the segments of the latest epoch.",
+        fields={"segment": segment},
+    )
+
+
+def unknown_segment(segment: str, epoch: int) -> InputError:
+    """A cut or a position that names a segment the stream never had."""
+    return InputError(
+        "unknown-segment",
+        "unknown segment",
+        detail=f'segment "{segment}" is not in the lineage, which has epochs 0 to {epoch}.',
+        hint="read the lineage again if the stream has been scaled since.",
+        fields={"segment": segment, "epoch": epoch},
+    )
+
+
+def negative_offset(partition: str, offset: int) -> InputError:
+    """A cut before the beginning."""
+    return InputError(
+        "negative-offset",
+        "offset is negative",
+        detail=f'partition "{partition}" is cut at {offset}.',
+        hint="the beginning of a partition is 0.",
+        fields={"partition": partition, "offset": offset},
+    )
+
+
+def cuts_do_not_meet(segments: Iterable[str]) -> InputError:
+    """Two partial cuts in different successors of a segment."""
+    names = sorted(segments)
+    return InputError(
+        "cuts-do-not-meet",
+        "no last cut lies before both cuts",
+        detail=f"both have passed the end of {listed(names)}, each into other successors.",
+        hint="compare cuts that cover the whole key space.",
+        fields={"segments": names},
+    )
+
+
+def position_went_back(writer: str, partition: str, at: int, to: int) -> InputError:
+    """A note from a place the writer had already passed."""
+    return InputError(
+        "position-went-back",
+        "position cannot go back",
+        detail=f'writer "{writer}" has noted "{partition}" at {at}, now notes it at {to}.',
+        hint="let one process write with one writer id.",
+        fields={"writer": writer, "partition": partition, "at": at, "to": to},
+    )
+
+
+def unknown_writer(writer: str, known: Iterable[str]) -> InputError:
+    """A goodbye from nobody."""
+    return InputError(
+        "unknown-writer",
+        "unknown writer",
+        detail=f'writer "{writer}" is not known; known are: {listed(known)}.',
+        hint="it may have been silent for mark_timeout; its next note makes it known again.",
+        fields={"writer": writer},
+    )
+
+
+def writer_mark_changed(writer: str, seen: object, found: object) -> ConflictError:
+    """Removing a writer that has noted in between."""
+    return ConflictError(
+        "writer-mark-changed",
+        "writer's mark has changed",
+        detail=f'writer "{writer}" was seen at {seen}, and now is at {found}.'
+        if found is not None
+        else f'writer "{writer}" was seen at {seen}, and now is gone.',
+        hint="read the mark again and decide anew.",
+        fields={"writer": writer},
+        retryable=True,
+    )
+
+
+def transaction_begun_twice(writer: str, transaction: str) -> InputError:
+    """A transaction id that is in use."""
+    return InputError(
+        "transaction-begun-twice",
+        "transaction is open already",
+        detail=f'writer "{writer}" has an open transaction "{transaction}".',
+        hint="commit or abort it, or choose another id.",
+        fields={"writer": writer, "transaction": transaction},
+    )
+
+
+def transaction_not_open(writer: str, transaction: str, known: Iterable[str]) -> InputError:
+    """Ending what is not open."""
+    return InputError(
+        "transaction-not-open",
+        "transaction is not open",
+        detail=f'writer "{writer}" has no open transaction "{transaction}"; open are:'
+        f" {listed(known)}.",
+        hint="it was committed, aborted, or has timed out.",
+        fields={"writer": writer, "transaction": transaction},
+    )
+
+
+def span_out_of_order(partition: str, start: int, end: int, known: int) -> InputError:
+    """A span that does not follow the last one."""
+    return InputError(
+        "span-out-of-order",
+        "span is out of order",
+        detail=f'partition "{partition}" is indexed up to {known}, the span is [{start}, {end}).',
+        hint="append spans in offset order.",
+        fields={"partition": partition, "start": start, "end": end, "known": known},
+    )

@@ -1,12 +1,14 @@
 """Every error code has a test that sees its full text.
 
-`TEXTS` maps the name of each factory in `tidegate.errors` to an example of it and the whole text a user reads.
+`TEXTS` maps the name of each factory in `tidegate.errors` to an example of it and the whole text a
+user reads.
 """
 
 from __future__ import annotations
 
 import inspect
 import pickle
+from datetime import timedelta
 
 import pytest
 
@@ -61,6 +63,84 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         "Detail: source 0 has a partition 0.\n"
         "Hint: update it, or remove it before adding it again.",
     ),
+    "node_exists": (
+        errors.node_exists("sums"),
+        "node exists already\n"
+        "Detail: the graph has a node 'sums'.\n"
+        "Hint: give every input, node and sink a name of its own.",
+    ),
+    "unknown_node": (
+        errors.unknown_node("suns", ["orders", "sums"]),
+        "unknown node\n"
+        "Detail: there is no 'suns' here; there are: orders, sums.\n"
+        "Hint: inputs, nodes and sinks are asked for by the names they were given in the graph.",
+    ),
+    "unknown_output": (
+        errors.unknown_output("sums", "errors", ["out", "late"]),
+        "unknown output\n"
+        "Detail: node 'sums' has no output 'errors'; it has: late, out.\n"
+        "Hint: errors come from extracting event time, late rows from windows.",
+    ),
+    "graph_without_sink": (
+        errors.graph_without_sink(["orders", "sums"]),
+        "graph has no sink\n"
+        "Detail: its nodes are: orders, sums.\n"
+        "Hint: add one with graph.sink(name, stream); progress is the minimum over sinks.",
+    ),
+    "row_without_time": (
+        errors.row_without_time("orders"),
+        "row has no time\n"
+        "Detail: input 'orders' runs on event time, and a row was sent without one.\n"
+        'Hint: send(item, time), or run with Plan("processing", clock=...).',
+    ),
+    "input_ended": (
+        errors.input_ended("orders", "graceful"),
+        "input has ended\n"
+        "Detail: input 'orders' came to a graceful end.\n"
+        "Hint: execute the graph again for a new run.",
+    ),
+    "input_held": (
+        errors.input_held("orders", "sums", 5, 10),
+        "input is held\n"
+        "Detail: input 'orders' waits until node 'sums' reaches 10; it is at 5.\n"
+        "Hint: ask may_send() first.",
+    ),
+    "run_failed": (
+        errors.run_failed("sums"),
+        "run has failed\n"
+        "Detail: node 'sums' raised an error; what followed from that row is incomplete.\n"
+        "Hint: execute the graph again and send its rows from the beginning.",
+    ),
+    "unknown_plan_time": (
+        errors.unknown_plan_time("lunch", ["event", "processing"]),
+        "unknown time to run on\n"
+        "Detail: a graph runs on one of: event, processing; asked for 'lunch'.\n"
+        'Hint: use Plan("event") or Plan("processing", clock=...).',
+    ),
+    "clock_missing": (
+        errors.clock_missing(),
+        "processing time needs a clock\n"
+        "Detail: the time of a row is the clock when it arrives, and no clock was given.\n"
+        "Hint: hand one in: a callable that gives the current instant in microseconds.",
+    ),
+    "clock_not_used": (
+        errors.clock_not_used(),
+        "event time uses no clock\n"
+        "Detail: a clock was given to a plan on event time, where rows bring their time.\n"
+        'Hint: leave the clock out, or use Plan("processing", clock=...).',
+    ),
+    "not_a_positive_duration": (
+        errors.not_a_positive_duration("gap", timedelta(0)),
+        "duration must be positive\n"
+        "Detail: gap is 0:00:00.\n"
+        "Hint: give a timedelta of at least 1 microsecond.",
+    ),
+    "slide_exceeds_size": (
+        errors.slide_exceeds_size(timedelta(seconds=20), timedelta(seconds=10)),
+        "slide is longer than the window\n"
+        "Detail: a window of 0:00:10 every 0:00:20 leaves times that belong to no window.\n"
+        "Hint: slide by at most the size; filter the rows first if some are not wanted.",
+    ),
     "unknown_core": (
         errors.unknown_core(4, 2),
         "unknown core\n"
@@ -72,6 +152,232 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         "unknown member of the alignment group\n"
         "Detail: 'c' is not registered; registered are: a, b.\n"
         "Hint: call register first.",
+    ),
+    "unknown_setting": (
+        errors.unknown_setting("lat", ["late", "start"]),
+        "unknown setting\n"
+        "Detail: 'lat' is not a setting; settings are: late, start.\n"
+        "Hint: correct the name or leave it out: a setting is honoured or refused, never ignored.",
+    ),
+    "wrong_setting": (
+        errors.wrong_setting("late", "keep", ["route", "drop"]),
+        "wrong value of a setting\n"
+        "Detail: late cannot be 'keep'; it can be: route, drop.\n"
+        "Hint: correct the value.",
+    ),
+    "setting_given_twice": (
+        errors.setting_given_twice("late", ["late", "late.data.strategy"]),
+        "setting is given twice\n"
+        "Detail: late is set more than once, to different values, by: late, late.data.strategy.\n"
+        "Hint: keep one of them.",
+    ),
+    "update_needs_slices": (
+        errors.update_needs_slices(),
+        "late rows cannot correct closed windows here\n"
+        "Detail: late = update runs a closed window again from the log; rows in arrival order are"
+        " given out once.\n"
+        "Hint: use release = time (slices), or late = route.",
+    ),
+    "partition_unreadable": (
+        errors.partition_unreadable("orders", "3", "the file is gone"),
+        "partition cannot be read\n"
+        'Detail: stream "orders", partition "3": the file is gone.\n'
+        "Hint: repair it, or set on_unreadable = hold so that the others go on.",
+    ),
+    "rows_truncated": (
+        errors.rows_truncated("orders", "3", 10, 40),
+        "rows are no longer there\n"
+        'Detail: stream "orders", partition "3": wanted from offset 10, the first that can be read'
+        " is 40.\n"
+        "Hint: start again from a readable cut, and let retention keep more.",
+    ),
+    "query_finished": (
+        errors.query_finished("q7"),
+        "query has finished\n"
+        'Detail: all inputs of query "q7" have ended and its last windows were given out.\n'
+        "Hint: start a new query; a finished one cannot be resumed.",
+    ),
+    "start_cut_incomplete": (
+        errors.start_cut_incomplete("orders", ["1"]),
+        "start cut does not cover the stream\n"
+        'Detail: stream "orders": the cut has no offset for: 1.\n'
+        "Hint: give an offset for every partition, 0 for its beginning.",
+    ),
+    "state_not_read": (
+        errors.state_not_read("version 9 is unknown"),
+        "planner state cannot be read\n"
+        "Detail: version 9 is unknown.\n"
+        "Hint: the checkpoint was written by another version or is damaged; start a new query.",
+    ),
+    "segment_name_not_parsed": (
+        errors.segment_name_not_parsed("3-1"),
+        "not a segment\n"
+        "Detail: '3-1' is not a number and an epoch.\n"
+        "Hint: write segment 3 of epoch 1 as 3.e1.",
+    ),
+    "not_a_key_range": (
+        errors.not_a_key_range(0.5, 0.25),
+        "not a key range\n"
+        "Detail: [0.5, 0.25) is not a range with 0 <= low < high <= 1.\n"
+        "Hint: write bounds as numbers or fractions: 0, 0.5, '1/3'.",
+    ),
+    "key_ranges_overlap": (
+        errors.key_ranges_overlap("1.e0", "1/3", "1/2"),
+        "key ranges overlap\n"
+        'Detail: segment "1.e0" begins at 1/3, the one before it ends at 1/2.\n'
+        "Hint: let every range begin where the one before it ends.",
+    ),
+    "ranges_do_not_cover": (
+        errors.ranges_do_not_cover(1, [(0, "1/2")], [(0, "1/4"), ("3/4", 1)]),
+        "key ranges do not cover what they replace\n"
+        "Detail: epoch 1 opens [0, 1/4), [3/4, 1), it must open exactly [0, 1/2).\n"
+        "Hint: open ranges over the same keys as the segments that are sealed.",
+    ),
+    "segment_not_open": (
+        errors.segment_not_open("0.e0", ["1.e1"]),
+        "segment is not open\n"
+        'Detail: segment "0.e0" is sealed; open are: 1.e1.\n'
+        "Hint: scale the segments of the latest epoch.",
+    ),
+    "unknown_segment": (
+        errors.unknown_segment("9.e4", 3),
+        "unknown segment\n"
+        'Detail: segment "9.e4" is not in the lineage, which has epochs 0 to 3.\n'
+        "Hint: read the lineage again if the stream has been scaled since.",
+    ),
+    "negative_offset": (
+        errors.negative_offset("0", -1),
+        "offset is negative\n"
+        'Detail: partition "0" is cut at -1.\n'
+        "Hint: the beginning of a partition is 0.",
+    ),
+    "cuts_do_not_meet": (
+        errors.cuts_do_not_meet(["0.e0"]),
+        "no last cut lies before both cuts\n"
+        "Detail: both have passed the end of 0.e0, each into other successors.\n"
+        "Hint: compare cuts that cover the whole key space.",
+    ),
+    "position_went_back": (
+        errors.position_went_back("shop-eu", "1.e0", 5, 4),
+        "position cannot go back\n"
+        'Detail: writer "shop-eu" has noted "1.e0" at 5, now notes it at 4.\n'
+        "Hint: let one process write with one writer id.",
+    ),
+    "unknown_writer": (
+        errors.unknown_writer("shop-eu", ["shop-us"]),
+        "unknown writer\n"
+        'Detail: writer "shop-eu" is not known; known are: shop-us.\n'
+        "Hint: it may have been silent for mark_timeout; its next note makes it known again.",
+    ),
+    "writer_mark_changed": (
+        errors.writer_mark_changed("shop-eu", 10, 12),
+        "writer's mark has changed\n"
+        'Detail: writer "shop-eu" was seen at 10, and now is at 12.\n'
+        "Hint: read the mark again and decide anew.",
+    ),
+    "transaction_begun_twice": (
+        errors.transaction_begun_twice("shop-eu", "t1"),
+        "transaction is open already\n"
+        'Detail: writer "shop-eu" has an open transaction "t1".\n'
+        "Hint: commit or abort it, or choose another id.",
+    ),
+    "transaction_not_open": (
+        errors.transaction_not_open("shop-eu", "t1", ["t2"]),
+        "transaction is not open\n"
+        'Detail: writer "shop-eu" has no open transaction "t1"; open are: t2.\n'
+        "Hint: it was committed, aborted, or has timed out.",
+    ),
+    "span_out_of_order": (
+        errors.span_out_of_order("0", 5, 9, 7),
+        "span is out of order\n"
+        'Detail: partition "0" is indexed up to 7, the span is [5, 9).\n'
+        "Hint: append spans in offset order.",
+    ),
+    "unknown_event_time_type": (
+        errors.unknown_event_time_type("iso", ["b", "a"], stream="orders", column="at"),
+        "unknown event time type\n"
+        'Detail: column "at" of stream "orders" has the type "iso"; known types are: a, b.\n'
+        "Hint: use one of them, a pattern such as %Y-%m-%d, or register the type.",
+    ),
+    "event_time_type_exists": (
+        errors.event_time_type_exists("iso8601"),
+        "event time type exists already\n"
+        'Detail: "iso8601" is registered.\n'
+        "Hint: choose another name, or register it with replace=True.",
+    ),
+    "event_time_type_ambiguous": (
+        errors.event_time_type_ambiguous("hex", ["one", "two"]),
+        "event time type is offered more than once\n"
+        'Detail: "hex" is offered by: one, two.\n'
+        "Hint: uninstall one of them, or register the name with replace=True.",
+    ),
+    "event_time_type_misnamed": (
+        errors.event_time_type_misnamed("%Y"),
+        "name cannot be that of an event time type\n"
+        "Detail: '%Y' is empty, has blanks around it, or contains a % and is a pattern.\n"
+        "Hint: register the pattern under a name without %.",
+    ),
+    "event_time_type_not_readable": (
+        errors.event_time_type_not_readable("mine", 17),
+        "not an event time type\n"
+        'Detail: "mine" was given as 17.\n'
+        "Hint: give a pattern, a parser, or a function of one value; column= goes with a function.",
+    ),
+    "event_time_type_not_loaded": (
+        errors.event_time_type_not_loaded("hex", "times", "ImportError: no such name"),
+        "event time type cannot be loaded\n"
+        'Detail: "hex" of package times fails with ImportError: no such name.\n'
+        "Hint: repair or uninstall the package.",
+    ),
+    "event_time_pattern_refused": (
+        errors.event_time_pattern_refused(
+            "%H:%M", "it does not tell the day", stream="orders", column="at"
+        ),
+        "pattern cannot be read\n"
+        'Detail: column "at" of stream "orders" has the pattern "%H:%M": it does not tell the'
+        " day.\n"
+        "Hint: write it as for strptime, such as %d/%m/%Y %H:%M:%S, with %z for the zone.",
+    ),
+    "column_parser_broken": (
+        errors.column_parser_broken("2 values of type double", 3),
+        "function for columns gave something else than times\n"
+        "Detail: it was asked for 3 times and gave 2 values of type double.\n"
+        "Hint: return an Arrow array of the same length, int64 microseconds or timestamps,"
+        " with null for bad rows.",
+    ),
+    "event_time_not_declared": (
+        errors.event_time_not_declared(["orders"]),
+        "event time is switched on, but not declared\n"
+        "Detail: no event time column is declared by: orders.\n"
+        "Hint: set eventtime.column and eventtime.type on the stream, or eventtime.enabled ="
+        " false.",
+    ),
+    "event_time_column_missing": (
+        errors.event_time_column_missing("orders", "at", ["id", "amount"]),
+        "event time column cannot be found\n"
+        'Detail: stream "orders" has no column "at"; its columns are: amount, id.\n'
+        "Hint: correct eventtime.column.",
+    ),
+    "event_time_column_unreadable": (
+        errors.event_time_column_unreadable(
+            "orders", "at", "bool", "iso8601", "ISO 8601 texts", ["iso8601", "unixtimestamp"]
+        ),
+        "event time column cannot be read as declared\n"
+        'Detail: column "at" of stream "orders" is bool; the type "iso8601" reads ISO 8601'
+        " texts.\n"
+        "Hint: choose another column or type; known types are: iso8601, unixtimestamp.",
+    ),
+    "update_needs_windows": (
+        errors.update_needs_windows(),
+        "late rows cannot correct rows that were given out\n"
+        "Detail: late = update runs a closed window again; ordered release gives a row out once.\n"
+        "Hint: use late = route, drop or next.",
+    ),
+    "after_the_end": (
+        errors.after_the_end("the ordered release"),
+        "nothing can follow the end\n"
+        "Detail: the ordered release has ended and given out everything it held.\n"
+        "Hint: build a new one; a pause or a crash is not an end.",
     ),
 }
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -29,6 +30,15 @@ from tidegate.eventtime.watermark import UNKNOWN, Known
 Instants = npt.NDArray[np.int64]
 Times = TypeVar("Times", int, Instants)
 """One instant or a column of them: the rules below are plain arithmetic and hold for both."""
+
+
+class Late(Enum):
+    """What becomes of lost rows."""
+
+    ROUTE = "route"
+    DROP = "drop"
+    NEXT = "next"
+    UPDATE = "update"
 
 
 def is_late(time: Instant, watermark: Known) -> bool:
@@ -145,3 +155,23 @@ class Forever:
     def lost_rows(self, times: Instants, closed: Known) -> npt.NDArray[np.bool_]:
         """None of them."""
         return np.zeros(len(times), dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class InAny(_Bounded):
+    """Several uses of one row: the last of them counts."""
+
+    uses: tuple[_Bounded, ...]
+
+    def _end(self, time: Times) -> Times:
+        ends = [use._end(time) for use in self.uses]
+        latest = ends[0]
+        for end in ends[1:]:
+            latest = _larger(latest, end)
+        return latest
+
+
+def _larger(left: Times, right: Times) -> Times:
+    if isinstance(left, np.ndarray):
+        return np.maximum(left, right)
+    return max(left, right)

@@ -1,0 +1,246 @@
+"""The roster: who is in the merge. Partitions enter, leave, vanish and return.
+
+A sealed partition stays, with its number, until every predecessor of its successors is planned to
+its sealed end; then, in one step, they leave and the successors enter with the minimum of their
+numbers. A partition nobody preceded enters where it begins, and holds the watermark until it is
+known or idle. One that vanishes leaves the merge but not the memory: it returns where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import numpy as np
+
+from tidegate import errors
+from tidegate.eventtime.instants import micros
+from tidegate.planning.facts import Facts, Flags, Numbers, Partitions, Positions
+from tidegate.planning.policy import Policy, Start
+from tidegate.planning.state import StreamState
+
+
+@dataclass(frozen=True, eq=False)
+class Roster:
+    """A stream's state with the partitions of this plan, and where to find each in the facts.
+
+    `place` has the row in `facts.partitions` per row of the state, -1 for one that has vanished.
+    """
+
+    state: StreamState
+    place: Positions
+    rebalanced: bool
+
+
+def call_roster(
+    stream: str, state: StreamState, facts: Facts, policy: Policy, reach_back: timedelta
+) -> Roster:
+    """Bring the roster of one stream up to date, before anything is read."""
+    partitions = facts.streams[stream].partitions
+    before = state.names
+    if not state.started:
+        state = _begin(stream, state, facts, policy, reach_back)
+        before = state.names
+    if state.names == partitions.names and not partitions.sealed.any():
+        place = np.arange(len(partitions), dtype=np.intp)
+    else:
+        where = {name: i for i, name in enumerate(partitions.names)}
+        state = _replace_sealed(state, partitions, where)
+        state = _admit_newcomers(state, partitions, where)
+        place = np.array([where.get(name, -1) for name in state.names], dtype=np.intp)
+    present = place >= 0
+    rebalanced = state.names != before or not np.array_equal(present, state.present)
+    _refuse_truncated(stream, state, partitions, place)
+    # Who returns is active at once.
+    idle = state.idle & present & state.present
+    return Roster(replace(state, present=present, idle=idle), place, rebalanced)
+
+
+# ---- the start, resolved once ----
+
+
+def _begin(
+    stream: str, state: StreamState, facts: Facts, policy: Policy, reach_back: timedelta
+) -> StreamState:
+    partitions = facts.streams[stream].partitions
+    predecessors = _predecessors(partitions)
+    cut: dict[str, int]
+    if policy.start is Start.EARLIEST:
+        cut = {
+            name: int(partitions.start[i])
+            for i, name in enumerate(partitions.names)
+            if name not in predecessors
+        }
+    elif policy.start is Start.LATEST:
+        cut = {
+            name: int(partitions.latest[i])
+            for i, name in enumerate(partitions.names)
+            if not partitions.sealed[i]
+        }
+    elif isinstance(policy.start, Mapping):
+        cut = dict(policy.start.get(stream, {}))
+        _refuse_incomplete(stream, cut, partitions)
+    else:
+        cut = dict(facts.ask.cut_at(stream, policy.start - micros(reach_back)))
+    opened = _append(state, cut, known=False, number=0)
+    return replace(opened, started=True, start_cut=cut)
+
+
+def _refuse_incomplete(stream: str, cut: Mapping[str, int], partitions: Partitions) -> None:
+    related = set(cut) | _descendants(cut, partitions.successors)
+    related |= _descendants(cut, _predecessors(partitions))
+    missing = [name for name in partitions.names if name not in related]
+    if missing:
+        raise errors.start_cut_incomplete(stream, missing)
+
+
+def _refuse_truncated(
+    stream: str, state: StreamState, partitions: Partitions, place: Positions
+) -> None:
+    first = np.where(place >= 0, partitions.start[place], 0) if len(partitions) else place * 0
+    behind = np.flatnonzero(state.position < first)
+    if len(behind):
+        row = int(behind[0])
+        raise errors.rows_truncated(
+            stream, state.names[row], int(state.position[row]), int(first[row])
+        )
+
+
+# ---- sealed partitions and their successors ----
+
+
+def _replace_sealed(
+    state: StreamState, partitions: Partitions, where: Mapping[str, int]
+) -> StreamState:
+    """Let every completed group of sealed partitions leave, until no more can."""
+    predecessors = _predecessors(partitions)
+    while True:
+        row_of = {name: i for i, name in enumerate(state.names)}
+        done = {
+            name
+            for name in partitions.successors
+            if name in row_of
+            and name in where
+            and partitions.sealed[where[name]]
+            and state.position[row_of[name]] >= partitions.latest[where[name]]
+        }
+        group = _completed_group(done, row_of, partitions.successors, predecessors)
+        if not group:
+            return state
+        leaving = sorted(row_of[name] for name in group)
+        entering = dict.fromkeys(s for name in sorted(group) for s in partitions.successors[name])
+        known = bool(state.known[leaving].all())
+        number = int(state.number[leaving].min()) if known else 0
+        kept = np.ones(len(state.names), dtype=np.bool_)
+        kept[leaving] = False
+        cut = {name: int(partitions.start[where[name]]) for name in entering if name in where}
+        state = _append(_keep(state, kept), cut, known=known, number=number)
+
+
+def _completed_group(
+    done: set[str],
+    here: Collection[str],
+    successors: Mapping[str, tuple[str, ...]],
+    predecessors: Mapping[str, tuple[str, ...]],
+) -> set[str]:
+    """Sealed partitions tied together by common successors, all planned to their sealed end."""
+    waited_for = set(here) | _descendants(here, successors)
+    for first in sorted(done):
+        group, todo = {first}, [first]
+        while todo:
+            for successor in successors[todo.pop()]:
+                for relative in predecessors[successor]:
+                    if relative in waited_for and relative not in group:
+                        group.add(relative)
+                        todo.append(relative)
+        if group <= done:
+            return group
+    return set()
+
+
+def _admit_newcomers(
+    state: StreamState, partitions: Partitions, where: Mapping[str, int]
+) -> StreamState:
+    """Partitions that nobody preceded enter at once; ancestors of those here are the past."""
+    known = set(state.names)
+    strangers = [name for name in partitions.names if name not in known]
+    if not strangers:
+        return state
+    predecessors = _predecessors(partitions)
+    past = _descendants(known, predecessors)
+    cut = {
+        name: int(partitions.start[where[name]])
+        for name in strangers
+        if name not in predecessors and name not in past
+    }
+    return _append(state, cut, known=False, number=0)
+
+
+def _predecessors(partitions: Partitions) -> dict[str, tuple[str, ...]]:
+    """Who came before whom: the successors, turned round."""
+    here = set(partitions.names)
+    turned: dict[str, list[str]] = {}
+    for name, successors in partitions.successors.items():
+        if name in here:
+            for successor in successors:
+                turned.setdefault(successor, []).append(name)
+    return {name: tuple(before) for name, before in turned.items()}
+
+
+def _descendants(of: Iterable[str], links: Mapping[str, tuple[str, ...]]) -> set[str]:
+    found: set[str] = set()
+    todo = list(of)
+    while todo:
+        for name in links.get(todo.pop(), ()):
+            if name not in found:
+                found.add(name)
+                todo.append(name)
+    return found
+
+
+# ---- rows of the state ----
+
+
+def _append(state: StreamState, cut: Mapping[str, int], *, known: bool, number: int) -> StreamState:
+    count = len(cut)
+    if not count:
+        return state
+
+    def grown(column: Numbers, values: object) -> Numbers:
+        return np.concatenate([column, np.full(count, values, dtype=np.int64)])
+
+    def ruled(column: Flags, value: bool) -> Flags:
+        return np.concatenate([column, np.full(count, value, dtype=np.bool_)])
+
+    return replace(
+        state,
+        names=(*state.names, *cut),
+        position=grown(state.position, list(cut.values())),
+        number=grown(state.number, number),
+        max_seen=grown(state.max_seen, 0),
+        known=ruled(state.known, known),
+        seen=ruled(state.seen, False),
+        idle=ruled(state.idle, False),
+        present=ruled(state.present, True),
+    )
+
+
+def _keep(state: StreamState, kept: Flags) -> StreamState:
+    return replace(
+        state,
+        names=tuple(name for name, stays in zip(state.names, kept, strict=True) if stays),
+        position=state.position[kept],
+        number=state.number[kept],
+        max_seen=state.max_seen[kept],
+        known=state.known[kept],
+        seen=state.seen[kept],
+        idle=state.idle[kept],
+        present=state.present[kept],
+    )
+
+
+def still_to_come(here: Iterable[str], partitions: Partitions) -> set[str]:
+    """The partitions that will succeed those that are here; all others not here are the past."""
+    names = set(here)
+    return _descendants(names, partitions.successors) - names
