@@ -222,6 +222,34 @@ def test_a_registered_writer_holds_the_marks_until_its_first_note(stream: Stream
     assert stream.run(10) == (3, 5, {"0.e0": 0})
 
 
+def test_newcomers_one_after_another_hold_a_mark_no_longer_than_one_alone(stream: Stream) -> None:
+    stream.note("busy", 5)
+    for number in range(10):
+        stream.writers.register(f"new{number}")
+        assert stream.cycle(number * 100).held_by
+    stream.writers.register("new10")
+    done = stream.cycle(1000)
+    assert done.mark is not None
+    assert done.held_by == ()
+    # The others are passed over, not dropped: each of them holds the next mark.
+    assert [mark.writer for mark in done.dropped] == ["new0"]
+    stream.note("busy", 6)
+    assert "new10" in stream.cycle(1001).held_by
+
+
+def test_the_time_a_sink_holds_the_marks_is_not_counted_against_newcomers(stream: Stream) -> None:
+    stream.writers.register("job", sink=True)
+    stream.note("busy", 5)
+    assert stream.run(0) is None
+    assert stream.run(9000) is None
+    stream.writers.register("new")
+    assert stream.run(9500) is None
+    stream.note("job", 5)
+    assert stream.cycle(9600).held_by == ("new",)
+    assert stream.cycle(10_499).held_by == ("new",)
+    assert stream.run(10_500) is not None
+
+
 def test_a_writer_that_came_back_behind_waits_and_holds_nobody(stream: Stream) -> None:
     stream.note("a", 5)
     stream.note("b", 4)
@@ -355,7 +383,7 @@ def test_the_first_mark_may_be_delayed() -> None:
 
 
 def test_the_state_survives_json() -> None:
-    state = Generation(Mark(1, 2, Cut({"0.e0": 3})), {"w": 5}, Cut({"0.e0": 4}), None)
+    state = Generation(Mark(1, 2, Cut({"0.e0": 3})), {"w": 5}, 6, Cut({"0.e0": 4}), None)
     assert Generation.from_json(json.loads(json.dumps(state.to_json()))) == state
     fresh = Generation(started_at=7)
     assert Generation.from_json(json.loads(json.dumps(fresh.to_json()))) == fresh

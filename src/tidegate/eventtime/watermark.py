@@ -68,6 +68,15 @@ def later(left: Known, right: Known) -> Known:
     return max(left, right)
 
 
+def claim(number: Known) -> Known:
+    """W of a number: nothing before N is to come, so all at or before N - 1 us has been seen.
+
+    >>> claim(5), claim(UNKNOWN)
+    (4, UNKNOWN)
+    """
+    return UNKNOWN if number is UNKNOWN else number - 1
+
+
 def to_json(value: Watermark) -> int | str:
     """An instant as a number, a word as a word."""
     return value if isinstance(value, int) else value.value

@@ -1,8 +1,9 @@
 """Generations: the mark controller's cycle, without its clock, its leases and its catalog.
 
 Writers past the last mark form the generation; a mark is emitted only when nobody holds it. A
-silent writer holds it for `mark_timeout` after a cycle first saw it behind, then it is dropped. So
-while one writer keeps noting, marks keep coming; only a job's sink is waited for without end.
+silent writer is dropped `mark_timeout` after a cycle first saw it behind, and all together hold a
+mark no longer than that. So while one writer keeps noting, marks keep coming; only a job's sink is
+waited for without end.
 
 >>> from tidegate.marks.lineage import Lineage
 >>> lineage, policy = Lineage.start(1), MarkPolicy(mark_timeout=timedelta(seconds=10))
@@ -56,13 +57,14 @@ class MarkPolicy:
 class Generation:
     """What a controller remembers of a stream between two cycles; plain data for the catalog.
 
-    `behind_since` says for each writer that is behind when a cycle first saw it there. `parting` is
-    where writers stood that have left since the last mark. `started_at` is the first cycle of a
-    stream without any mark.
+    `behind_since` says for each writer that is behind when a cycle first saw it there, `held_since`
+    when a cycle first held the next mark for one that is no sink. `parting` is where writers stood
+    that have left since the last mark. `started_at` is the first cycle of a stream without a mark.
     """
 
     last: Mark | None = None
     behind_since: Mapping[str, Instant] = field(default_factory=dict)
+    held_since: Instant | None = None
     parting: Cut = field(default_factory=Cut)
     started_at: Instant | None = None
 
@@ -95,8 +97,7 @@ class Generation:
         if now - self.behind_since.get(mark.writer, now) >= micros(mark_timeout):
             return Standing.OUT
         # Those of the last mark may be silent for a while, and a writer that has just registered
-        # has not spoken. Anybody else has come too late: waiting for all of them, one after
-        # another, could hold the marks for ever.
+        # has not spoken yet. Anybody else has come too late for the marks to wait.
         member = self.last is not None and mark.writer in self.last.writers
         return Standing.HOLDING if member or mark.time is UNKNOWN else Standing.WAITING
 
@@ -105,6 +106,7 @@ class Generation:
         return {
             "last": None if self.last is None else self.last.to_json(),
             "behind_since": dict(self.behind_since),
+            "held_since": self.held_since,
             "parting": self.parting.to_json(),
             "started_at": self.started_at,
         }
@@ -115,6 +117,7 @@ class Generation:
         return Generation(
             last=None if value["last"] is None else Mark.from_json(value["last"]),
             behind_since=dict(value["behind_since"]),
+            held_since=value["held_since"],
             parting=Cut.from_json(value["parting"]),
             started_at=value["started_at"],
         )
@@ -147,33 +150,48 @@ def cycle(
     stands: dict[Standing, list[WriterMark]] = {standing: [] for standing in Standing}
     for mark in known:
         stands[state.standing(mark, now, policy.mark_timeout)].append(mark)
-    dropped = stands[Standing.OUT]
-    gone = {mark.writer for mark in dropped}
+    state = _parted(state, stands[Standing.OUT], lineage)
+    left = len(known) - len(stands[Standing.OUT])
     state = replace(
-        state,
-        behind_since={name: at for name, at in state.behind_since.items() if name not in gone},
-        parting=join_all([state.parting, *(mark.position for mark in dropped)], lineage)
-        if dropped
-        else state.parting,
-        started_at=_started_at(state, now) if len(dropped) < len(known) else None,
+        state, started_at=_first_seen(state.started_at, now, state.last is None and left)
     )
+    ready, holders = stands[Standing.IN], stands[Standing.HOLDING]
+    sinks = [mark for mark in holders if mark.sink]
+    held_since = _first_seen(state.held_since, now, ready and holders and not sinks)
+    if held_since is not None and now - held_since >= micros(policy.mark_timeout):
+        # Each of them may have come only now; but somebody may come at any time, and then there
+        # would never be a mark. Whoever is passed over is still known, and holds the next one.
+        holders = []
     emitted = None
-    if stands[Standing.IN] and not stands[Standing.HOLDING] and _may_begin(state, now, policy):
-        emitted = combined(stands[Standing.IN], state.last, lineage, parting=state.parting)
+    if ready and not holders and _may_begin(state, now, policy):
+        emitted = combined(ready, state.last, lineage, parting=state.parting)
         state = replace(state, last=emitted, parting=Cut(), started_at=None)
     return Cycle(
-        state=state,
+        state=replace(state, held_since=held_since if holders else None),
         mark=emitted,
-        dropped=tuple(dropped),
-        held_by=tuple(mark.writer for mark in stands[Standing.HOLDING]),
-        scheduled=len(dropped) < len(known),
+        dropped=tuple(stands[Standing.OUT]),
+        held_by=tuple(mark.writer for mark in holders),
+        scheduled=left > 0,
     )
 
 
-def _started_at(state: Generation, now: Instant) -> Instant | None:
-    if state.last is not None:
+def _parted(state: Generation, gone: list[WriterMark], lineage: Ancestry) -> Generation:
+    """Forget writers, but not where they stood."""
+    if not gone:
+        return state
+    names = {mark.writer for mark in gone}
+    return replace(
+        state,
+        behind_since={name: at for name, at in state.behind_since.items() if name not in names},
+        parting=join_all([state.parting, *(mark.position for mark in gone)], lineage),
+    )
+
+
+def _first_seen(before: Instant | None, now: Instant, still: object) -> Instant | None:
+    """Since when something is so; a clock that steps back makes it so for no longer."""
+    if not still:
         return None
-    return now if state.started_at is None else min(state.started_at, now)
+    return now if before is None else min(before, now)
 
 
 def _may_begin(state: Generation, now: Instant, policy: MarkPolicy) -> bool:

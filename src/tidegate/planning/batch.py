@@ -59,7 +59,8 @@ class StreamPlan:
     that can hold late rows, which is none when all their times lie above the watermark. A new row
     is late when its time is at or before `watermark_before`; lost when its last use lies at or
     before `closed`; none of ours when its time lies before `origin`. `number`, `known` and `idle`
-    are what the stream brought into the merge, per partition in `names` or in one row for all.
+    are what the stream brought into the merge: a row per partition in `names`, or, without names,
+    one row for all of it.
     """
 
     start_cut: Offsets

@@ -17,7 +17,7 @@ import numpy as np
 
 from tidegate.eventtime.instants import Instant, ceil_to, floor_to, format_instant, micros
 from tidegate.eventtime.lateness import InJoin, Late
-from tidegate.eventtime.watermark import UNKNOWN, Known, later
+from tidegate.eventtime.watermark import UNKNOWN, Known, claim, later
 from tidegate.planning.batch import BatchPlan, Correction, Hold, StreamPlan
 from tidegate.planning.facts import Facts, Spans
 from tidegate.planning.pace import pace
@@ -27,7 +27,7 @@ from tidegate.planning.reading import Reading, gather, lay_out, smallest_time, t
 from tidegate.planning.slices import Interval, Slice, choose_interval, divide, shifted
 from tidegate.planning.standing import Standing, find_hold, take_stand
 from tidegate.planning.state import PlannerState, StreamState
-from tidegate.planning.watermarks import claim, merged
+from tidegate.planning.watermarks import merged
 
 
 def plan(
@@ -281,7 +281,7 @@ def _stream_plan(
         watermark_before=UNKNOWN if timeless else state.watermark,
         closed=UNKNOWN if timeless else closed,
         origin=shifted(draft.origin, -back),
-        names=reading.state.names,
+        names=standing.names,
         number=standing.number,
         known=standing.known,
         idle=standing.idle,

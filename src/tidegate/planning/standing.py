@@ -37,9 +37,10 @@ _REASONS = {
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """The columns a stream brings into the merge: one row per partition, or one for all."""
+    """What a stream brings into the merge: a row per name, or, without names, one for all."""
 
     reading: Reading
+    names: tuple[str, ...]
     number: Numbers
     known: Flags
     idle: Flags
@@ -70,6 +71,7 @@ def take_stand(reading: Reading, now: Instant, cap: Known, grid: int) -> Standin
     state = replace(state, stream_number=number, unwritten=unwritten)
     return Standing(
         replace(reading, state=state),
+        (),
         np.array([0 if number is UNKNOWN else number], dtype=np.int64),
         np.array([number is not UNKNOWN]),
         np.array([unwritten or _ended(reading)]),
@@ -91,6 +93,7 @@ def _by_events(reading: Reading) -> Standing:
     here = state.present
     return Standing(
         replace(reading, state=state),
+        state.names if here.all() else tuple(state.names[i] for i in np.flatnonzero(here)),
         state.number[here],
         state.known[here],
         (idle | reading.over)[here],

@@ -1,7 +1,7 @@
 """From how far a stream is read to its number, and from the streams' numbers to W.
 
 Per partition the number comes from its events, for the whole stream from its marks or from the
-clock. The tracker merges them all, and here, in one place, a number becomes a claim: W = N - 1 us.
+clock. The tracker merges them all.
 """
 
 from __future__ import annotations
@@ -19,11 +19,6 @@ from tidegate.marks.mark import Mark
 from tidegate.planning.facts import Flags, Numbers, Offsets, StreamFacts
 from tidegate.planning.policy import AUTO, Policy, Strategy
 from tidegate.planning.state import StreamState
-
-
-def claim(number: Known) -> Known:
-    """W of a number: nothing before N is to come, so everything at or before N - 1 us was seen."""
-    return UNKNOWN if number is UNKNOWN else number - 1
 
 
 def choose_strategy(state: StreamState, facts: StreamFacts, policy: Policy) -> Strategy:

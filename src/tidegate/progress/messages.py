@@ -21,7 +21,7 @@ from enum import Enum
 from typing import Generic, TypeAlias, TypeVar
 
 from tidegate.eventtime.instants import Instant
-from tidegate.eventtime.watermark import IDLE, UNKNOWN, Known, Watermark
+from tidegate.eventtime.watermark import IDLE, UNKNOWN, Watermark
 
 __all__ = [
     "IDLE",
@@ -30,7 +30,6 @@ __all__ = [
     "Ending",
     "LogicalTime",
     "StreamMessage",
-    "claim",
     "combined_ending",
 ]
 
@@ -78,12 +77,3 @@ def combined_ending(endings: Iterable[Ending | None]) -> Ending | None:
     if not seen or None in seen:
         return None
     return Ending.QUICK if Ending.QUICK in seen else Ending.GRACEFUL
-
-
-def claim(number: Known) -> Known:
-    """The watermark W of a number N, for the rules that judge by W: every time before N is seen.
-
-    >>> claim(10), claim(UNKNOWN)
-    (9, UNKNOWN)
-    """
-    return number if number is UNKNOWN else number - 1

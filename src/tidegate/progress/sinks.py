@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidegate.eventtime.lateness import is_late
+from tidegate.eventtime.watermark import claim
 from tidegate.progress.frontier import CompletedFrontier
 from tidegate.progress.inbox import Signal
-from tidegate.progress.messages import Data, Ending, LogicalTime, claim
+from tidegate.progress.messages import Data, Ending, LogicalTime
 from tidegate.progress.node import Emits, NodeConfig, Plan
 
 

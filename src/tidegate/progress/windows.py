@@ -33,8 +33,8 @@ from typing import Any, ClassVar, Final, TypeAlias
 from tidegate import errors
 from tidegate.eventtime.instants import ceil_to, floor_to, micros
 from tidegate.eventtime.lateness import InSession, InWindows, LastUse, is_late
-from tidegate.eventtime.watermark import UNKNOWN, Known
-from tidegate.progress.messages import Data, Ending, LogicalTime, claim
+from tidegate.eventtime.watermark import UNKNOWN, Known, claim
+from tidegate.progress.messages import Data, Ending, LogicalTime
 from tidegate.progress.node import OUT, Emit, Emits, Node, NodeConfig, Plan
 
 LATE: Final = "late"
