@@ -792,3 +792,150 @@ def span_out_of_order(partition: str, start: int, end: int, known: int) -> Input
         hint="append spans in offset order.",
         fields={"partition": partition, "start": start, "end": end, "known": known},
     )
+
+
+# ---- command line ----
+
+
+def output_not_written(path: str, reason: str) -> InputError:
+    """A folder or a file that cannot be written."""
+    return InputError(
+        "output-not-written",
+        "output cannot be written",
+        detail=f'"{path}": {reason}.',
+        hint="choose another folder, or make this one writable.",
+        fields={"path": path, "reason": reason},
+    )
+
+
+# ---- the store ----
+
+
+def catalog_unavailable(url: str, reason: str) -> ConflictError:
+    """The catalog did not answer for longer than the patience."""
+    return ConflictError(
+        "catalog-unavailable",
+        "catalog does not answer",
+        detail=f"{url}: {reason.strip()}.",
+        hint="see that the database runs and can be reached; nothing was half-done, try again.",
+        fields={"url": url, "reason": reason},
+        retryable=True,
+    )
+
+
+def catalog_too_new(found: str, known: str) -> InputError:
+    """A catalog that a later Tidegate has upgraded."""
+    return InputError(
+        "catalog-too-new",
+        "catalog was made by a newer version",
+        detail=f"its tables have version {found}, this version knows them up to {known}.",
+        hint="upgrade Tidegate on this machine.",
+        fields={"found": found, "known": known},
+    )
+
+
+def data_unavailable(address: str, reason: str) -> InputError:
+    """A data address that cannot be opened."""
+    return InputError(
+        "data-unavailable",
+        "data address cannot be opened",
+        detail=f"{address}: {reason}.",
+        hint="give a folder, s3://bucket/prefix or hdfs://host/path that can be written.",
+        fields={"address": address, "reason": reason},
+        retryable=True,
+    )
+
+
+def data_address_missing(catalog: str) -> InputError:
+    """A catalog URL without a data address."""
+    return InputError(
+        "data-address-missing",
+        "data address is missing",
+        detail="a store opened by a catalog URL needs to be told where its data lies.",
+        hint='open it with data="...": a shared folder, s3://bucket/prefix or hdfs://host/path.',
+        fields={"catalog": catalog},
+    )
+
+
+def unknown_stream(name: str, known: Iterable[str]) -> InputError:
+    """A stream that is not there."""
+    return InputError(
+        "unknown-stream",
+        "unknown stream",
+        detail=f'there is no stream "{name}"; there are: {listed(known)}.',
+        hint="create it first, or correct the name.",
+        fields={"stream": name},
+    )
+
+
+def stream_exists(name: str, same: bool) -> ConflictError:
+    """A stream that is there already."""
+    how = "as it is declared here" if same else "and it is declared otherwise"
+    return ConflictError(
+        "stream-exists",
+        "stream exists already",
+        detail=f'there is a stream "{name}", {how}.',
+        hint="use it, or create it with exist_ok=True and the same declaration."
+        if same
+        else "use it as it is, alter it, or choose another name.",
+        fields={"stream": name, "same": same},
+    )
+
+
+def stream_name_not_valid(name: str, longest: int) -> InputError:
+    """A name that a path, a URL or SQL would stumble over."""
+    return InputError(
+        "stream-name-not-valid",
+        "not a stream name",
+        detail=f"{name!r} is not made of letters, digits, _ and -, in parts joined by dots, each"
+        f" beginning with a letter or _, at most {longest} characters in all.",
+        hint="choose a name like orders or shop.orders_v2.",
+        fields={"name": name},
+    )
+
+
+def column_given_twice(stream: str, columns: Iterable[str]) -> InputError:
+    """Two columns with one name."""
+    names = list(columns)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return InputError(
+        "column-given-twice",
+        "column is given twice",
+        detail=f'stream "{stream}" has more than one column named: {listed(twice)}.',
+        hint="give every column a name of its own.",
+        fields={"stream": stream, "columns": twice},
+    )
+
+
+def column_reserved(stream: str, column: str, reserved: Iterable[str]) -> InputError:
+    """A column with the name of a system column."""
+    return InputError(
+        "column-reserved",
+        "column name is reserved",
+        detail=f'stream "{stream}" cannot have a column "{column}"; reserved are:'
+        f" {listed(reserved)}.",
+        hint="choose another name.",
+        fields={"stream": stream, "column": column},
+    )
+
+
+def column_not_nullable(stream: str, column: str) -> InputError:
+    """A column added to a stream that has rows without it."""
+    return InputError(
+        "column-not-nullable",
+        "added column must be nullable",
+        detail=f'stream "{stream}" has rows without a column "{column}": there it is null.',
+        hint="add it as a nullable column.",
+        fields={"stream": stream, "column": column},
+    )
+
+
+def unknown_column(stream: str, column: str, known: Iterable[str]) -> InputError:
+    """A column the stream does not have."""
+    return InputError(
+        "unknown-column",
+        "unknown column",
+        detail=f'stream "{stream}" has no column "{column}"; it has: {listed(known, most=50)}.',
+        hint="correct the name, or add the column to the schema.",
+        fields={"stream": stream, "column": column},
+    )

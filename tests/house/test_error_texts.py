@@ -379,6 +379,79 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         "Detail: the ordered release has ended and given out everything it held.\n"
         "Hint: build a new one; a pause or a crash is not an end.",
     ),
+    "output_not_written": (
+        errors.output_not_written("/demo", "Permission denied"),
+        "output cannot be written\n"
+        'Detail: "/demo": Permission denied.\n'
+        "Hint: choose another folder, or make this one writable.",
+    ),
+    "catalog_unavailable": (
+        errors.catalog_unavailable("postgresql://db/shop", "connection refused"),
+        "catalog does not answer\n"
+        "Detail: postgresql://db/shop: connection refused.\n"
+        "Hint: see that the database runs and can be reached; nothing was half-done, try again.",
+    ),
+    "catalog_too_new": (
+        errors.catalog_too_new("0009", "0001"),
+        "catalog was made by a newer version\n"
+        "Detail: its tables have version 0009, this version knows them up to 0001.\n"
+        "Hint: upgrade Tidegate on this machine.",
+    ),
+    "data_unavailable": (
+        errors.data_unavailable("s3://nowhere", "no such bucket"),
+        "data address cannot be opened\n"
+        "Detail: s3://nowhere: no such bucket.\n"
+        "Hint: give a folder, s3://bucket/prefix or hdfs://host/path that can be written.",
+    ),
+    "data_address_missing": (
+        errors.data_address_missing("postgresql://db/shop"),
+        "data address is missing\n"
+        "Detail: a store opened by a catalog URL needs to be told where its data lies.\n"
+        'Hint: open it with data="...": a shared folder, s3://bucket/prefix or hdfs://host/path.',
+    ),
+    "unknown_stream": (
+        errors.unknown_stream("ordres", ["orders", "rates"]),
+        "unknown stream\n"
+        'Detail: there is no stream "ordres"; there are: orders, rates.\n'
+        "Hint: create it first, or correct the name.",
+    ),
+    "stream_exists": (
+        errors.stream_exists("orders", False),
+        "stream exists already\n"
+        'Detail: there is a stream "orders", and it is declared otherwise.\n'
+        "Hint: use it as it is, alter it, or choose another name.",
+    ),
+    "stream_name_not_valid": (
+        errors.stream_name_not_valid("my orders", 200),
+        "not a stream name\n"
+        "Detail: 'my orders' is not made of letters, digits, _ and -, in parts joined by dots, each"
+        " beginning with a letter or _, at most 200 characters in all.\n"
+        "Hint: choose a name like orders or shop.orders_v2.",
+    ),
+    "column_given_twice": (
+        errors.column_given_twice("orders", ["id", "at", "id"]),
+        "column is given twice\n"
+        'Detail: stream "orders" has more than one column named: id.\n'
+        "Hint: give every column a name of its own.",
+    ),
+    "column_reserved": (
+        errors.column_reserved("orders", "_Offset", ["_offset"]),
+        "column name is reserved\n"
+        'Detail: stream "orders" cannot have a column "_Offset"; reserved are: _offset.\n'
+        "Hint: choose another name.",
+    ),
+    "column_not_nullable": (
+        errors.column_not_nullable("orders", "note"),
+        "added column must be nullable\n"
+        'Detail: stream "orders" has rows without a column "note": there it is null.\n'
+        "Hint: add it as a nullable column.",
+    ),
+    "unknown_column": (
+        errors.unknown_column("orders", "idd", ["id", "at"]),
+        "unknown column\n"
+        'Detail: stream "orders" has no column "idd"; it has: at, id.\n'
+        "Hint: correct the name, or add the column to the schema.",
+    ),
 }
 
 

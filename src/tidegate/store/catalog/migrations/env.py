@@ -1,0 +1,14 @@
+"""How Alembic runs our migrations: on the connection it is given, inside its transaction."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from tidegate.store.catalog.schema import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    render_as_batch=True,
+)
+context.run_migrations()
