@@ -581,16 +581,35 @@ def partition_unreadable(stream: str, partition: str, reason: str) -> DataError:
     )
 
 
-def rows_truncated(stream: str, partition: str, wanted: int, first: int) -> DataError:
-    """A job needs rows that retention has removed."""
+def rows_truncated(
+    stream: str,
+    partition: str,
+    wanted: int | str,
+    first: int,
+    *,
+    cut: Mapping[str, int] | None = None,
+) -> DataError:
+    """Rows are asked for, by offset or by time, that retention has removed."""
+    asked = f"from offset {wanted}" if isinstance(wanted, int) else wanted
+    readable = f"; the first readable cut is {_places(cut)}" if cut is not None else ""
     return DataError(
         "rows-truncated",
         "rows are no longer there",
-        detail=f'stream "{stream}", partition "{partition}": wanted from offset {wanted}, the first'
-        f" that can be read is {first}.",
+        detail=f'stream "{stream}", partition "{partition}": wanted {asked}, the first'
+        f" that can be read is {first}{readable}.",
         hint="start again from a readable cut, and let retention keep more.",
-        fields={"stream": stream, "partition": partition, "wanted": wanted, "first": first},
+        fields={
+            "stream": stream,
+            "partition": partition,
+            "wanted": wanted,
+            "first": first,
+            "cut": None if cut is None else dict(cut),
+        },
     )
+
+
+def _places(cut: Mapping[str, int]) -> str:
+    return listed(f"{name}={offset}" for name, offset in cut.items())
 
 
 def query_finished(lineage: str) -> InputError:
@@ -808,6 +827,123 @@ def output_not_written(path: str, reason: str) -> InputError:
     )
 
 
+# ---- logs ----
+
+
+def log_kind_unknown(kind: object, known: Iterable[str]) -> InputError:
+    """A description of a log that nobody can open."""
+    return InputError(
+        "log-kind-unknown",
+        "unknown kind of log",
+        detail=f"the description has the kind {kind!r}; kinds are: {listed(known)}.",
+        hint="open what a log's describe() gave.",
+        fields={"kind": kind},
+    )
+
+
+def log_partition_unknown(log: str, partition: str, known: Iterable[str]) -> InputError:
+    """A partition that the log does not have."""
+    return InputError(
+        "log-partition-unknown",
+        "unknown partition of a log",
+        detail=f'"{log}" has no partition "{partition}"; it has: {listed(known)}.',
+        hint="take partitions from a snapshot of the log.",
+        fields={"log": log, "partition": partition},
+    )
+
+
+def log_offsets_missing(log: str, partition: str, start: int, end: int, latest: int) -> InputError:
+    """Offsets at which no row stands yet, or that make no range."""
+    return InputError(
+        "log-offsets-missing",
+        "offsets are not in the log",
+        detail=f'partition "{partition}" of "{log}" ends at {latest}, asked for [{start}, {end}).',
+        hint="read up to the cut of a plan; a plan never reaches past a snapshot.",
+        fields={"log": log, "partition": partition, "start": start, "end": end, "latest": latest},
+    )
+
+
+def files_unreachable(log: str, address: str, reason: str) -> InputError:
+    """A folder of files that cannot be listed."""
+    return InputError(
+        "files-unreachable",
+        "folder of files cannot be listed",
+        detail=f'"{log}" lies in {address}: {reason}.',
+        hint="give a folder that exists, with one folder per partition in it.",
+        fields={"log": log, "address": address, "reason": reason},
+        retryable=True,
+    )
+
+
+def files_without_schema(log: str, address: str) -> InputError:
+    """A folder that has no file yet to take the columns from."""
+    return InputError(
+        "files-without-schema",
+        "columns of the files are not known",
+        detail=f'"{log}" has no file in {address} yet, and no schema was given.',
+        hint="give schema=pa.schema([...]), or open the log when the first file is there.",
+        fields={"log": log, "address": address},
+    )
+
+
+def file_outside_partitions(log: str, file: str) -> DataError:
+    """A file beside the partitions, where nobody would read it."""
+    return DataError(
+        "file-outside-partitions",
+        "file lies outside of the partitions",
+        detail=f'"{file}" of "{log}" lies beside the folders; each folder is a partition.',
+        hint="move it into the folder of its partition, or give its name a leading _ or dot.",
+        fields={"log": log, "file": file},
+    )
+
+
+def file_out_of_order(log: str, partition: str, file: str, last: str) -> DataError:
+    """A new file whose rows would push the offsets of older ones."""
+    return DataError(
+        "file-out-of-order",
+        "new file sorts before files that were read",
+        detail=f'partition "{partition}" of "{log}" has a new file "{file}", but "{last}" was'
+        " already there: an offset would change its row.",
+        hint="give new files names that sort after all others, such as a time or a number.",
+        fields={"log": log, "partition": partition, "file": file, "last": last},
+    )
+
+
+def file_changed(log: str, partition: str, file: str, how: str) -> DataError:
+    """A file that is not what it was."""
+    return DataError(
+        "file-changed",
+        "file has changed since it was read",
+        detail=f'"{file}" in partition "{partition}" of "{log}" {how}: an offset would change'
+        " its row.",
+        hint="write a file elsewhere and move it here when it is whole; never change or delete it.",
+        fields={"log": log, "partition": partition, "file": file, "how": how},
+    )
+
+
+def file_unreadable(log: str, partition: str, file: str, reason: str) -> DataError:
+    """A file that was read before and cannot be read now."""
+    return DataError(
+        "file-unreadable",
+        "file cannot be read",
+        detail=f'"{file}" in partition "{partition}" of "{log}": {reason}.',
+        hint="restore the file as it was; its rows are part of the log.",
+        fields={"log": log, "partition": partition, "file": file, "reason": reason},
+    )
+
+
+def file_event_column_typed(log: str, column: str, kind: str, valid: str) -> InputError:
+    """A type for the event time column that would make every bad row fatal to its file."""
+    return InputError(
+        "file-event-column-typed",
+        "event time column of a text format has its own type",
+        detail=f'column "{column}" of "{log}" is declared as {kind}; in this format it can be:'
+        f" {valid}.",
+        hint="declare it so; the instant itself is given as _event_time.",
+        fields={"log": log, "column": column, "kind": kind},
+    )
+
+
 # ---- the store ----
 
 
@@ -938,4 +1074,28 @@ def unknown_column(stream: str, column: str, known: Iterable[str]) -> InputError
         detail=f'stream "{stream}" has no column "{column}"; it has: {listed(known, most=50)}.',
         hint="correct the name, or add the column to the schema.",
         fields={"stream": stream, "column": column},
+    )
+
+
+def chunk_unreadable(
+    stream: str, segment: str, start: int, end: int, path: str, reason: str
+) -> DataError:
+    """A file of the store is missing, or is not what was written."""
+    return DataError(
+        "chunk-unreadable",
+        "chunk cannot be read",
+        detail=f'stream "{stream}", segment "{segment}", offsets {start} to {end}, file {path}:'
+        f" {reason}.",
+        hint="restore the file from a copy, or truncate the stream before its end.",
+        fields={"stream": stream, "segment": segment, "start": start, "end": end, "path": path},
+    )
+
+
+def truncation_unclear(given: Iterable[str]) -> InputError:
+    """A truncation that says not how far, or says it more than once."""
+    return InputError(
+        "truncation-unclear",
+        "truncate by one of: before, time, age, size",
+        detail=f"given were: {listed(given)}.",
+        hint='say how far, for example truncate("orders", age=timedelta(days=7)).',
     )

@@ -452,6 +452,82 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         'Detail: stream "orders" has no column "idd"; it has: at, id.\n'
         "Hint: correct the name, or add the column to the schema.",
     ),
+    "chunk_unreadable": (
+        errors.chunk_unreadable("orders", "0.e0", 10, 20, "orders/0.e0/a.parquet", "it is gone"),
+        "chunk cannot be read\n"
+        'Detail: stream "orders", segment "0.e0", offsets 10 to 20, file orders/0.e0/a.parquet:'
+        " it is gone.\n"
+        "Hint: restore the file from a copy, or truncate the stream before its end.",
+    ),
+    "truncation_unclear": (
+        errors.truncation_unclear(["age", "size"]),
+        "truncate by one of: before, time, age, size\n"
+        "Detail: given were: age, size.\n"
+        'Hint: say how far, for example truncate("orders", age=timedelta(days=7)).',
+    ),
+    "log_kind_unknown": (
+        errors.log_kind_unknown("kafkaesque", ["files", "nexmark"]),
+        "unknown kind of log\n"
+        "Detail: the description has the kind 'kafkaesque'; kinds are: files, nexmark.\n"
+        "Hint: open what a log's describe() gave.",
+    ),
+    "log_partition_unknown": (
+        errors.log_partition_unknown("orders", "7", ["0", "1"]),
+        "unknown partition of a log\n"
+        'Detail: "orders" has no partition "7"; it has: 0, 1.\n'
+        "Hint: take partitions from a snapshot of the log.",
+    ),
+    "log_offsets_missing": (
+        errors.log_offsets_missing("orders", "0", 5, 12, 10),
+        "offsets are not in the log\n"
+        'Detail: partition "0" of "orders" ends at 10, asked for [5, 12).\n'
+        "Hint: read up to the cut of a plan; a plan never reaches past a snapshot.",
+    ),
+    "files_unreachable": (
+        errors.files_unreachable("orders", "/data/orders", "no such folder"),
+        "folder of files cannot be listed\n"
+        'Detail: "orders" lies in /data/orders: no such folder.\n'
+        "Hint: give a folder that exists, with one folder per partition in it.",
+    ),
+    "files_without_schema": (
+        errors.files_without_schema("orders", "/data/orders"),
+        "columns of the files are not known\n"
+        'Detail: "orders" has no file in /data/orders yet, and no schema was given.\n'
+        "Hint: give schema=pa.schema([...]), or open the log when the first file is there.",
+    ),
+    "file_outside_partitions": (
+        errors.file_outside_partitions("orders", "a.csv"),
+        "file lies outside of the partitions\n"
+        'Detail: "a.csv" of "orders" lies beside the folders; each folder is a partition.\n'
+        "Hint: move it into the folder of its partition, or give its name a leading _ or dot.",
+    ),
+    "file_out_of_order": (
+        errors.file_out_of_order("orders", "0", "a.csv", "b.csv"),
+        "new file sorts before files that were read\n"
+        'Detail: partition "0" of "orders" has a new file "a.csv", but "b.csv" was already there:'
+        " an offset would change its row.\n"
+        "Hint: give new files names that sort after all others, such as a time or a number.",
+    ),
+    "file_changed": (
+        errors.file_changed("orders", "0", "a.csv", "is gone"),
+        "file has changed since it was read\n"
+        'Detail: "a.csv" in partition "0" of "orders" is gone: an offset would change its row.\n'
+        "Hint: write a file elsewhere and move it here when it is whole; never change or delete"
+        " it.",
+    ),
+    "file_unreadable": (
+        errors.file_unreadable("orders", "0", "a.csv", "it is empty"),
+        "file cannot be read\n"
+        'Detail: "a.csv" in partition "0" of "orders": it is empty.\n'
+        "Hint: restore the file as it was; its rows are part of the log.",
+    ),
+    "file_event_column_typed": (
+        errors.file_event_column_typed("orders", "at", "timestamp[us]", "string"),
+        "event time column of a text format has its own type\n"
+        'Detail: column "at" of "orders" is declared as timestamp[us]; in this format it can be:'
+        " string.\n"
+        "Hint: declare it so; the instant itself is given as _event_time.",
+    ),
 }
 
 
@@ -488,3 +564,12 @@ def test_an_error_survives_pickling(name: str) -> None:
     assert str(copy) == text
     assert copy.fields == error.fields
     assert copy.retryable == error.retryable
+
+
+def test_truncated_rows_are_told_with_the_first_readable_cut() -> None:
+    told = errors.rows_truncated("orders", "0.e0", "times from 5 on", 7, cut={"0.e0": 7})
+    assert told.detail == (
+        'stream "orders", partition "0.e0": wanted times from 5 on, the first that can be read'
+        " is 7; the first readable cut is 0.e0=7."
+    )
+    assert told.fields["cut"] == {"0.e0": 7}

@@ -17,6 +17,7 @@ from tidegate.testing.headline import (
     OneGlobalWatermark,
     Outcome,
     Planned,
+    Way,
     deliver,
 )
 
@@ -26,7 +27,7 @@ SMALL = Headline(rows=120, traders=5, symbols=10, partitions=4)
 
 @cache
 def outcomes(headline: Headline) -> dict[str, Outcome]:
-    ways = {
+    ways: dict[str, Way] = {
         "global": OneGlobalWatermark(headline),
         "delayed": OneGlobalWatermark(headline, TWO_HOURS),
         "tidegate": Planned(headline),

@@ -81,9 +81,10 @@ class AlignmentGroup:
         self._slots[member] = slot
 
     def report(self, member: Hashable, watermark: Instant) -> Verdict:
-        """A member is at `watermark`; say whether it may go on."""
-        self._merge.update(self._slot(member), watermark)
-        return self._verdict(watermark)
+        """A member is at `watermark`, or further if it has said so; say whether it may go on."""
+        slot = self._slot(member)
+        self._merge.update(slot, watermark)
+        return self._verdict(self._merge.instant(slot))
 
     def mark_idle(self, member: Hashable) -> None:
         """The member has nothing to read: the others need not wait for it."""
@@ -98,8 +99,7 @@ class AlignmentGroup:
 
     def should_resume(self, member: Hashable) -> bool:
         """Whether a paused member may go on now."""
-        at = self._merge.instant(self._slot(member))
-        return at is UNKNOWN or self._verdict(at) is not Verdict.PAUSE
+        return self._verdict(self._merge.instant(self._slot(member))) is not Verdict.PAUSE
 
     def slowest(self) -> Known:
         """How far the slowest active member is; UNKNOWN while nobody counts."""
@@ -111,9 +111,9 @@ class AlignmentGroup:
         slowest = self.slowest()
         return UNKNOWN if slowest is UNKNOWN else slowest + micros(self.drift)
 
-    def _verdict(self, watermark: Instant) -> Verdict:
+    def _verdict(self, at: Known) -> Verdict:
         horizon = self.horizon()
-        if horizon is UNKNOWN or watermark <= horizon:
+        if at is UNKNOWN or horizon is UNKNOWN or at <= horizon:
             return Verdict.CONTINUE
         return Verdict.PAUSE if self.mode is AlignmentMode.PAUSE else Verdict.WARN
 

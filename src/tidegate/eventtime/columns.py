@@ -22,7 +22,7 @@ Number = TypeVar("Number", int, float)
 
 
 class Column(Generic[Number]):
-    """Numbers of one type, by position; doubles its memory when it is full."""
+    """Numbers of one type, by position; grows its memory by half when it is full."""
 
     __slots__ = ("_cells", "_fill", "_size", "_typecode", "view")
 
@@ -37,7 +37,7 @@ class Column(Generic[Number]):
         """Grow with the fill value, or shrink; what is cut off is forgotten."""
         if size > len(self._cells):
             # A new array: the old one's memory is still looked at by its view.
-            capacity = max(size, 2 * len(self._cells))
+            capacity = max(size, len(self._cells) * 3 // 2)
             cells = array(self._typecode, [self._fill]) * capacity
             cells[: self._size] = self._cells[: self._size]
             self._cells = cells

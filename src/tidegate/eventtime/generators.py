@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
+from tidegate import errors
 from tidegate.eventtime.instants import Instant, checked, micros
 from tidegate.eventtime.lateness import Times
 from tidegate.eventtime.watermark import IDLE, UNKNOWN, Known, Monotone, Watermark, later
@@ -151,6 +152,7 @@ class _FollowingDisorder(_Running):
         self._disorder: int = kept.get("disorder", 0)
 
     def on_event(self, time: Instant) -> Instant | None:
+        checked(time)
         if self._max_seen is not UNKNOWN:
             self._disorder = max(self._disorder, self._max_seen - time)
         seen = later(self._max_seen, time)
@@ -179,6 +181,8 @@ class Punctuated:
     def every(duration: timedelta) -> Punctuated:
         """Events whose time is a multiple of `duration` are the punctuation."""
         step = micros(duration)
+        if step <= 0:
+            raise errors.not_a_positive_duration("every", duration)
         return Punctuated(lambda time: time if time % step == 0 else None)
 
     def build(self, snapshot: Snapshot | None = None) -> WatermarkGenerator:

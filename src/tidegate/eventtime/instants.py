@@ -123,7 +123,10 @@ def parse_duration(text: str) -> timedelta:
         short = unit.lower()
         short = _LONG_UNITS.get(short.removesuffix("s"), short)
         if short in _UNITS:
-            return float(number) * _UNITS[short] if "." in number else int(number) * _UNITS[short]
+            try:
+                return (float(number) if "." in number else int(number)) * _UNITS[short]
+            except (OverflowError, ValueError):  # longer than a timedelta can be
+                raise errors.duration_not_parsed(text, _UNITS) from None
     raise errors.duration_not_parsed(text, _UNITS)
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidegate import errors
-from tidegate.eventtime.instants import Instant
+from tidegate.eventtime.instants import Instant, checked
 from tidegate.eventtime.merge import Merge, Report
 from tidegate.eventtime.tracker import PartitionId
 from tidegate.eventtime.watermark import UNKNOWN, Known, Watermark
@@ -127,6 +127,9 @@ class GlobalWatermarkCollector:
     def update(self, core: int, watermark: Watermark, maximum: Known = UNKNOWN) -> Known | None:
         """One lane reports; return the global watermark if that moved it."""
         self._check(core)
+        for instant in (watermark, maximum):
+            if isinstance(instant, int):
+                checked(instant)
         self._reports[core] = Report(watermark, maximum)
         moved = self._merge.put(core, self._reports[core])
         return self._merge.combined if moved else None
@@ -138,8 +141,9 @@ class GlobalWatermarkCollector:
         both lanes in one call.
         """
         reports = {lane.core: lane.report() for lane in lanes}
-        for core, report in reports.items():
+        for core in reports:
             self._check(core)
+        for core, report in reports.items():
             self._reports[core] = report
         return self._merge.put_many(reports)
 

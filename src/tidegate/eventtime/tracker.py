@@ -34,6 +34,9 @@ Clock = Callable[[], float]
 
 _NO_EVENT: Final = np.iinfo(np.int64).min  # inside the column only; outside it is UNKNOWN
 _NO_CORE: Final = -1
+# Clocks count in binary fractions, in which 0.3 - 0.1 is a little less than 0.2: half of the
+# smallest duration decides, so that "at least the time-out" holds exactly at the time-out.
+_HALF_A_MICROSECOND: Final = 5e-7
 
 
 class PartitionId(NamedTuple):
@@ -67,18 +70,19 @@ class TrackerMetrics:
 class _Source:
     """The columns of one source; a partition's number is its slot."""
 
-    __slots__ = ("core", "last_activity", "last_event", "merge", "present", "slot")
+    __slots__ = ("core", "last_activity", "last_event", "merge", "present", "range", "slot")
 
     def __init__(self, slot: int) -> None:
         self.slot = slot
         self.merge = Merge()
         self.present = 0
+        self.range = 0  # numbers from here on were never added, or were cut off by a shrink
         self.last_event: Column[int] = Column("q", _NO_EVENT)
         self.last_activity: Column[float] = Column("d", 0.0)
         self.core: Column[int] = Column("i", _NO_CORE)
 
     def registered(self) -> list[int]:
-        return [n for n in range(len(self.merge)) if self.merge.present(n)]
+        return [n for n in range(self.range) if self.merge.present(n)]
 
 
 def stopped_clock() -> float:
@@ -96,7 +100,9 @@ class PartitionedWatermarkTracker:
     def __init__(
         self, *, idle_timeout: timedelta | None = None, clock: Clock = stopped_clock
     ) -> None:
-        self._idle_seconds = None if idle_timeout is None else idle_timeout.total_seconds()
+        self._idle_seconds = (
+            None if idle_timeout is None else idle_timeout.total_seconds() - _HALF_A_MICROSECOND
+        )
         self._clock = clock
         self._sources: dict[int, _Source] = {}
         self._over_sources = Merge()
@@ -111,19 +117,16 @@ class PartitionedWatermarkTracker:
         """Register partitions 0 to n-1; registering again grows or shrinks: a rebalance."""
         if partitions < 0:
             raise errors.partition_out_of_range(source_id, partitions, 0)
-        source = self._sources.get(source_id)
-        if source is None:
-            source = self._sources[source_id] = _Source(len(self._over_sources))
-            self._over_sources.grow(1)
-        else:
-            self._rebalances += 1
-        for number in range(partitions, len(source.merge)):
-            if source.merge.present(number):
-                self._drop(source, number)
+        source = self._open_source(source_id)
         for number in range(min(partitions, len(source.merge))):
             if not source.merge.present(number):
                 self._enter(source, number)
         self._enter_range(source, partitions)
+        # Those that leave go last and together: the watermark is looked at once, after all of it.
+        leaving = np.array([n for n in source.registered() if n >= partitions], dtype=np.intp)
+        source.merge.remove_many(leaving)
+        source.present -= len(leaving)
+        source.range = partitions
         self._follow(source)
 
     def add_partition(self, partition: PartitionId) -> None:
@@ -131,7 +134,7 @@ class PartitionedWatermarkTracker:
         source = self._source(partition.source_id)
         number = partition.partition
         if number < 0:
-            raise errors.partition_out_of_range(partition.source_id, number, len(source.merge))
+            raise errors.partition_out_of_range(partition.source_id, number, source.range)
         if source.merge.present(number):
             raise errors.partition_exists(partition.source_id, number)
         self._enter(source, number)
@@ -142,7 +145,8 @@ class PartitionedWatermarkTracker:
         """Remove one partition and return the state it had; the others go on without it."""
         state = self.partition_state(partition)
         source = self._sources[partition.source_id]
-        self._drop(source, partition.partition)
+        source.merge.remove(partition.partition)
+        source.present -= 1
         self._rebalances += 1
         self._follow(source)
         return state
@@ -152,8 +156,8 @@ class PartitionedWatermarkTracker:
     def update_partition(self, partition: PartitionId, watermark: Instant) -> Known | None:
         """The partition is complete up to `watermark`; it is active."""
         source, number = self._find(partition)
-        self._touch(source, number)
         source.merge.update(number, watermark)
+        self._touch(source, number)
         return self._follow(source)
 
     def update_partition_from_event(
@@ -161,9 +165,9 @@ class PartitionedWatermarkTracker:
     ) -> Known | None:
         """An event was seen; nothing more than `max_lateness` behind it is still to come."""
         source, number = self._find(partition)
+        source.merge.update(number, checked(event_time) - micros(max_lateness))
+        source.last_event[number] = max(source.last_event[number], event_time)
         self._touch(source, number)
-        source.last_event[number] = max(source.last_event[number], checked(event_time))
-        source.merge.update(number, event_time - micros(max_lateness))
         return self._follow(source)
 
     def update_many(
@@ -177,10 +181,15 @@ class PartitionedWatermarkTracker:
 
         `partitions` is a list of `PartitionId`, an array of (source, partition) rows, or a plain
         array of partition numbers where there is one source. `times` are watermarks, or event times
-        when `max_lateness` is given. Nothing is changed when one of the partitions is not there.
+        when `max_lateness` is given. Nothing is changed when one of the partitions is not there, or
+        a time is out of range. The result is that of single updates, with everybody awake first.
         """
         pairs = np.asarray(partitions)
         times = np.asarray(times, dtype=np.int64)
+        behind = 0 if max_lateness is None else micros(max_lateness)
+        if len(times):
+            checked(int(times.max()))
+            checked(int(times.min()) - behind)
         if pairs.ndim == 1 and len(pairs):
             if len(self._sources) != 1:
                 raise errors.unknown_source("of a plain partition number", self._sources)
@@ -201,16 +210,22 @@ class PartitionedWatermarkTracker:
             source.last_activity.view[slots] = now
             if max_lateness is not None:
                 np.maximum.at(source.last_event.view, slots, values)
-                values = values - micros(max_lateness)
-            source.merge.update_many(slots, values)
+            source.merge.update_many(slots, values - behind if behind else values)
         self._quietest = min(self._quietest, now)
         return self._follow(*(self._sources[source_id] for source_id, _, _ in batches))
 
     def load_source(self, source_id: int, watermarks: Instants, known: Flags, idle: Flags) -> None:
-        """Register a source whose partitions stand as these columns say, as after a restart."""
-        self.register_source(source_id, len(watermarks))
-        source = self._sources[source_id]
+        """Register a source whose partitions stand as these columns say, as after a restart.
+
+        The time in which nobody looked is no evidence of silence: all were active just now.
+        """
+        source = self._open_source(source_id)
         source.merge.load(watermarks, known, idle)
+        source.present = source.range = len(watermarks)
+        source.last_event.resize(0)
+        source.last_activity.resize(0)
+        source.core.resize(0)
+        self._make_room(source)
         self._follow(source)
 
     def source_columns(self, source_id: int) -> tuple[Instants, Flags, Flags, Flags]:
@@ -340,6 +355,16 @@ class PartitionedWatermarkTracker:
 
     # ---- inside ----
 
+    def _open_source(self, source_id: int) -> _Source:
+        """The source, new or registered again."""
+        source = self._sources.get(source_id)
+        if source is None:
+            source = self._sources[source_id] = _Source(len(self._over_sources))
+            self._over_sources.grow(1)
+        else:
+            self._rebalances += 1
+        return source
+
     def _source(self, source_id: int) -> _Source:
         try:
             return self._sources[source_id]
@@ -356,8 +381,8 @@ class PartitionedWatermarkTracker:
 
     def _complain(self, source_id: int, number: int) -> None:
         source = self._source(source_id)
-        if not 0 <= number < len(source.merge):
-            raise errors.partition_out_of_range(source_id, number, len(source.merge))
+        if not 0 <= number < source.range:
+            raise errors.partition_out_of_range(source_id, number, source.range)
         raise errors.unknown_partition(source_id, number, source.registered())
 
     def _check_numbers(self, source_id: int, numbers: npt.NDArray[np.integer]) -> None:
@@ -365,9 +390,9 @@ class PartitionedWatermarkTracker:
         if len(numbers) == 0:
             return
         for extreme in (int(numbers.min()), int(numbers.max())):
-            if not 0 <= extreme < len(source.merge):
+            if not 0 <= extreme < source.range:
                 self._complain(source_id, extreme)
-        if source.present < len(source.merge):
+        if source.present < source.range:
             for number in np.unique(numbers):
                 if not source.merge.present(int(number)):
                     self._complain(source_id, int(number))
@@ -382,6 +407,7 @@ class PartitionedWatermarkTracker:
     def _enter(self, source: _Source, number: int) -> None:
         source.merge.add(number)
         source.present += 1
+        source.range = max(source.range, number + 1)
         self._make_room(source)
         source.last_event[number] = _NO_EVENT
         source.core[number] = _NO_CORE
@@ -395,10 +421,6 @@ class PartitionedWatermarkTracker:
             source.last_activity.resize(size)
             source.last_activity.view[first:] = now
             self._quietest = min(self._quietest, now)
-
-    def _drop(self, source: _Source, number: int) -> None:
-        source.merge.remove(number)
-        source.present -= 1
 
     def _touch(self, source: _Source, number: int) -> None:
         now = self._clock()

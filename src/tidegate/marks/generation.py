@@ -167,7 +167,7 @@ def cycle(
         emitted = combined(ready, state.last, lineage, parting=state.parting)
         state = replace(state, last=emitted, parting=Cut(), started_at=None)
     return Cycle(
-        state=replace(state, held_since=held_since if holders else None),
+        state=replace(state, held_since=held_since if emitted is None else None),
         mark=emitted,
         dropped=tuple(stands[Standing.OUT]),
         held_by=tuple(mark.writer for mark in holders),

@@ -90,10 +90,15 @@ class TimeIndex:
         )
 
 
-def time_at(cut: Cut, marks: Sequence[Mark], lineage: Ancestry) -> Known:
-    """The lower number of the last mark, in their order, whose cut lies at or before this one.
+def passed(cut: Cut, marks: Sequence[Mark], lineage: Ancestry) -> int:
+    """How many of the marks, in their order, have a cut that lies at or before this one.
 
     Cuts of marks never go back, so those that are passed come first.
     """
-    done = bisect_left(marks, True, key=lambda mark: not mark.cut.less_equal(cut, lineage))
+    return bisect_left(marks, True, key=lambda mark: not mark.cut.less_equal(cut, lineage))
+
+
+def time_at(cut: Cut, marks: Sequence[Mark], lineage: Ancestry) -> Known:
+    """The lower number of the last mark, in their order, whose cut lies at or before this one."""
+    done = passed(cut, marks, lineage)
     return marks[done - 1].lower if done else UNKNOWN

@@ -209,13 +209,16 @@ def _known(value: int | str) -> Known:
 
 
 def _pack_text(value: Any) -> str:
-    """JSON, compressed, as text. Level 1: these are columns of similar numbers."""
+    """JSON, compressed, as text. Level 1: these are columns of similar numbers.
+
+    Base 64 and not 85, which is 6 % shorter but ten times slower: it is not written in C.
+    """
     raw = json.dumps(value, separators=(",", ":")).encode()
-    return base64.b85encode(zlib.compress(raw, 1)).decode()
+    return base64.b64encode(zlib.compress(raw, 1)).decode()
 
 
 def _unpack_text(text: str) -> Any:
-    return json.loads(zlib.decompress(base64.b85decode(text)))
+    return json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
 
 
 def _pack(stream: StreamState) -> str:
@@ -226,11 +229,11 @@ def _pack(stream: StreamState) -> str:
     raw = b"".join(
         [len(names).to_bytes(4, "little"), names, *(c.tobytes() for c in (*deltas, *truths))]
     )
-    return base64.b85encode(zlib.compress(raw, 1)).decode()
+    return base64.b64encode(zlib.compress(raw, 1)).decode()
 
 
 def _unpack(text: str) -> StreamState:
-    raw = zlib.decompress(base64.b85decode(text))
+    raw = zlib.decompress(base64.b64decode(text, validate=True))
     at = 4 + int.from_bytes(raw[:4], "little")
     names = tuple(json.loads(raw[4:at]))
     count = len(names)
