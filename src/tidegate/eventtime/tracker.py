@@ -34,8 +34,7 @@ Clock = Callable[[], float]
 
 _NO_EVENT: Final = np.iinfo(np.int64).min  # inside the column only; outside it is UNKNOWN
 _NO_CORE: Final = -1
-# Clocks count in binary fractions, in which 0.3 - 0.1 is a little less than 0.2: half of the
-# smallest duration decides, so that "at least the time-out" holds exactly at the time-out.
+# In binary fractions 0.3 - 0.1 is a little less than 0.2: with this, "at least" holds exactly.
 _HALF_A_MICROSECOND: Final = 5e-7
 
 
@@ -81,6 +80,11 @@ class _Source:
         self.last_activity: Column[float] = Column("d", 0.0)
         self.core: Column[int] = Column("i", _NO_CORE)
 
+    def resize(self, size: int) -> None:
+        self.last_event.resize(size)
+        self.last_activity.resize(size)
+        self.core.resize(size)
+
     def registered(self) -> list[int]:
         return [n for n in range(self.range) if self.merge.present(n)]
 
@@ -100,9 +104,9 @@ class PartitionedWatermarkTracker:
     def __init__(
         self, *, idle_timeout: timedelta | None = None, clock: Clock = stopped_clock
     ) -> None:
-        self._idle_seconds = (
-            None if idle_timeout is None else idle_timeout.total_seconds() - _HALF_A_MICROSECOND
-        )
+        self._idle_seconds = float("inf")
+        if idle_timeout is not None:
+            self._idle_seconds = idle_timeout.total_seconds() - _HALF_A_MICROSECOND
         self._clock = clock
         self._sources: dict[int, _Source] = {}
         self._over_sources = Merge()
@@ -121,7 +125,10 @@ class PartitionedWatermarkTracker:
         for number in range(min(partitions, len(source.merge))):
             if not source.merge.present(number):
                 self._enter(source, number)
-        self._enter_range(source, partitions)
+        if (new := partitions - len(source.merge)) > 0:
+            source.merge.grow(new)
+            source.present += new
+            self._make_room(source)
         # Those that leave go last and together: the watermark is looked at once, after all of it.
         leaving = np.array([n for n in source.registered() if n >= partitions], dtype=np.intp)
         source.merge.remove_many(leaving)
@@ -222,9 +229,7 @@ class PartitionedWatermarkTracker:
         source = self._open_source(source_id)
         source.merge.load(watermarks, known, idle)
         source.present = source.range = len(watermarks)
-        source.last_event.resize(0)
-        source.last_activity.resize(0)
-        source.core.resize(0)
+        source.resize(0)
         self._make_room(source)
         self._follow(source)
 
@@ -256,8 +261,6 @@ class PartitionedWatermarkTracker:
 
     def check_idle_partitions(self) -> Known | None:
         """Mark everyone idle who was silent for `idle_timeout` or longer."""
-        if self._idle_seconds is None:
-            return None
         now = self._clock()
         if now - self._quietest < self._idle_seconds:
             return None
@@ -397,13 +400,6 @@ class PartitionedWatermarkTracker:
                 if not source.merge.present(int(number)):
                     self._complain(source_id, int(number))
 
-    def _enter_range(self, source: _Source, partitions: int) -> None:
-        new = partitions - len(source.merge)
-        if new > 0:
-            source.merge.grow(new)
-            source.present += new
-            self._make_room(source)
-
     def _enter(self, source: _Source, number: int) -> None:
         source.merge.add(number)
         source.present += 1
@@ -416,9 +412,7 @@ class PartitionedWatermarkTracker:
     def _make_room(self, source: _Source) -> None:
         first, size, now = len(source.last_activity), len(source.merge), self._clock()
         if size > first:
-            source.last_event.resize(size)
-            source.core.resize(size)
-            source.last_activity.resize(size)
+            source.resize(size)
             source.last_activity.view[first:] = now
             self._quietest = min(self._quietest, now)
 
