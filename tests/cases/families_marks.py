@@ -1,12 +1,16 @@
-"""Writer marks, generations, cuts over lineage, reader windows."""
+"""Families of marks: a writer's record, who takes part, the controller's cycle, the reader's place.
+
+Segments are told by name, `number.eEPOCH`, or by a bare number.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from tests.cases.conventions import duration as micros
-from tests.cases.conventions import outcome, plain
+from tests.cases.conventions import Asked, bare_segments, duration, with_epoch
+from tests.cases.family import Family
 
 from tidegate.marks import (
     FLAT,
@@ -15,6 +19,7 @@ from tidegate.marks import (
     Lineage,
     Mark,
     MarkPolicy,
+    Side,
     Standing,
     WriterMark,
     WriterMarks,
@@ -22,112 +27,138 @@ from tidegate.marks import (
     side_of,
 )
 
-
-def cut(position: dict[Any, int]) -> Cut:
-    return Cut({str(name): offset for name, offset in position.items()})
+Offsets = Mapping[int | str, int]
 
 
-class Writers:
-    """Family `writer_mark`."""
+def cut(pos: Offsets) -> Cut:
+    """A place, by segment."""
+    return Cut({str(segment): offset for segment, offset in pos.items()})
+
+
+def told(record: WriterMark | None, expected: Any) -> Any:
+    """A writer's record in the shape a case tells it: its time, [time, alive, position], names."""
+    if record is None:
+        return None
+    facts = [record.time, record.alive, record.position.to_json()]
+    if isinstance(expected, list):
+        return facts[: len(expected)]
+    if isinstance(expected, Mapping):
+        return Asked(zip(("t", "alive", "pos"), facts, strict=True))
+    return record.time
+
+
+class Writers(Family):
+    """`WriterMarks`: the acceptance rule, goodbye, and removing only what was seen."""
 
     def __init__(self) -> None:
         self.writers = WriterMarks()
 
-    def do_note(self, w: str, t: int, pos: dict[Any, int]) -> Any:
-        noted = outcome(lambda: self.writers.note(w, t, cut(pos), FLAT))
-        return noted if isinstance(noted, str) else "SUCCESS"
+    def do_note(self, w: str, t: int, pos: Offsets) -> None:
+        self.writers.note(w, t, cut(pos), FLAT)
+
+    def do_register(self, w: str) -> None:
+        self.writers.register(w)
 
     def do_shutdown(self, w: str) -> None:
         self.writers.goodbye(w)
 
-    def do_remove(self, w: str) -> Any:
-        return outcome(lambda: self.writers.remove(self._seen(w)))
+    def do_remove(self, w: str) -> None:
+        self.writers.remove(self.writers.get(w) or WriterMark(w))
 
-    def do_remove_with_wrong_mark(self, w: str) -> Any:
-        seen = self._seen(w)
-        assert isinstance(seen.time, int)
-        other = replace(seen, time=seen.time + 1)
-        return outcome(lambda: self.writers.remove(other))
+    def do_remove_with_wrong_mark(self, w: str) -> None:
+        seen = self.writers.get(w) or WriterMark(w)
+        self.writers.remove(replace(seen, time=-1))
 
-    def check_mark(self, w: str) -> Any:
-        found = self.writers.get(w)
-        return None if found is None else [plain(found.time), found.alive]
+    def check_mark(self, w: str, expected: Any) -> Any:
+        return told(self.writers.get(w), expected)
 
-    def check_alive(self, w: str) -> bool:
-        return self._seen(w).alive
-
-    def _seen(self, w: str) -> WriterMark:
-        found = self.writers.get(w)
-        assert found is not None
-        return found
+    def check_alive(self, w: str) -> bool | None:
+        record = self.writers.get(w)
+        return None if record is None else record.alive
 
 
-class WatermarkClient:
-    """Family `watermark_client`: one writer against the last mark."""
+class Client(Family):
+    """`Generation`: who is active and who takes part, relative to the last mark.
+
+    A writer has no name in these cases: it is known by its time. `tracked` speaks of the one that
+    was asked about last.
+    """
 
     def __init__(self) -> None:
-        self.state = Generation()
         self.now = 0
+        self.state = Generation()
+        self.writers: dict[str, WriterMark] = {}
+        self.asked = ""
 
     def do_emit(self, lower: int, upper: int) -> None:
         self.state = replace(self.state, last=Mark(lower, upper, Cut()))
 
     def do_emit_none(self) -> None:
-        """A cycle that emits nothing changes nothing."""
+        self.state = self.state.watch(self.writers.values(), self.now)
 
     def do_sleep(self, ms: int) -> None:
         self.now += ms
 
     def check_active(self, t: int, timeout: int) -> bool:
-        mark = WriterMark("w", t)
-        self.state = self.state.watch([mark], self.now)
-        return self.state.standing(mark, self.now, micros(timeout)) is not Standing.OUT
+        self.asked = str(t)
+        mark = self.writers[self.asked] = WriterMark(self.asked, t)
+        self.state = self.state.watch(self.writers.values(), self.now)
+        return self.state.standing(mark, self.now, duration(timeout)) is not Standing.OUT
 
     def check_participating(self, t: int) -> bool:
         return self.state.is_past(t)
 
-    def check_tracked(self) -> bool:
-        return "w" in self.state.behind_since
+    def check_tracked(self, t: int | None = None) -> bool:
+        return (self.asked if t is None else str(t)) in self.state.behind_since
+
+    def check_previous(self) -> list[int] | None:
+        last = self.state.last
+        return None if last is None else [last.lower, last.upper]
 
 
-class Controller:
-    """Family `pravega_controller`."""
+class Controller(Family):
+    """`cycle` over writers and a lineage, with its state kept as plain data between cycles."""
 
-    def __init__(self, timeout: int, epochs: dict[int, list[tuple[str, float, float]]]) -> None:
-        self.lineage = Lineage.start([(low, high) for _, low, high in epochs[0]])
-        self.policy = MarkPolicy(micros(timeout))
+    def __init__(self, timeout: int, epochs: Mapping[int, list[list[Any]]]) -> None:
+        self.policy = MarkPolicy(duration(timeout))
         self.writers = WriterMarks()
-        self.state = Generation()
+        self.state = Generation().to_json()
         self.removed = 0
-        self.scheduled = True
-        for _, segments in sorted(epochs.items())[1:]:
-            self._open(segments)
+        self.scheduled = False
+        lineage: Lineage | None = None
+        for epoch, rows in sorted(epochs.items()):
+            lineage = with_epoch(lineage, epoch, rows)
+        assert lineage is not None, "a stream has an epoch"
+        self.lineage = lineage
 
-    def do_note(self, w: str, t: int, pos: dict[str, int]) -> Any:
+    def do_note(self, w: str, t: int, pos: Offsets) -> None:
+        self.writers.note(w, t, cut(pos), self.lineage)
         self.scheduled = True
-        noted = outcome(lambda: self.writers.note(w, t, cut(pos), self.lineage))
-        return noted if isinstance(noted, str) else "SUCCESS"
 
-    def do_scale(self, epoch: int, segs: list[tuple[str, float, float]]) -> None:
-        assert epoch == self.lineage.epoch + 1
-        self._open(segs)
+    def do_register(self, w: str) -> None:
+        self.writers.register(w)
+        self.scheduled = True
 
     def do_shutdown(self, w: str) -> None:
         self.writers.goodbye(w)
 
-    def do_run(self, now: int) -> Any:
-        done = cycle(self.state, self.writers, self.lineage, now=now, policy=self.policy)
+    def do_scale(self, epoch: int, segs: list[list[Any]]) -> None:
+        self.lineage = with_epoch(self.lineage, epoch, segs)
+
+    def do_run(self, now: int) -> list[Any] | None:
+        state = Generation.from_json(self.state)
+        done = cycle(state, self.writers, self.lineage, now=now, policy=self.policy)
+        self.state = done.state.to_json()
         for seen in done.dropped:
             self.writers.remove(seen)
-        self.state, self.scheduled = done.state, done.scheduled
         self.removed += len(done.dropped)
+        self.scheduled = done.scheduled
         if done.mark is None:
             return None
-        return [done.mark.lower, done.mark.upper, dict(done.mark.cut)]
+        return [done.mark.lower, done.mark.upper, done.mark.cut.to_json()]
 
-    def check_mark(self, w: str) -> Any:
-        found = self.writers.get(w)
-        return None if found is None else [plain(found.time), found.alive]
+    def check_mark(self, w: str, expected: Any) -> Any:
+        return told(self.writers.get(w), expected)
 
     def check_removed_total(self) -> int:
         return self.removed
@@ -135,27 +166,28 @@ class Controller:
     def check_in_bucket(self) -> bool:
         return self.scheduled
 
-    def _open(self, segments: list[tuple[str, float, float]]) -> None:
-        """Open these ranges and seal whatever covers the same keys now."""
-        low, high = min(s[1] for s in segments), max(s[2] for s in segments)
-        here = self.lineage.open_in(self.lineage.epoch)
-        sealed = [s.name for s in here if low <= float(s.low) and float(s.high) <= high]
-        self.lineage = self.lineage.scale(sealed, [(a, b) for _, a, b in segments])
-        opened = [s.name for s in self.lineage.open_in(self.lineage.epoch)]
-        assert {name for name, _, _ in segments} <= set(opened)
+    def check_writers(self) -> list[str]:
+        return sorted(mark.writer for mark in self.writers)
 
 
-class ReaderCompare:
-    """Family `reader_compare`: segments 0 and 1 are halves; 2 follows 0, and 3 follows 1."""
+class ReaderCompare(Family):
+    """`side_of`: a reader's place beside the cut of a mark."""
 
-    LINEAGE = Lineage.start(2).scale(["0.e0"], [(0, "1/2")]).scale(["1.e0"], [("1/2", 1)])
-    NAMES = ("0.e0", "1.e0", "2.e1", "3.e2")
+    def __init__(self, mark: Mapping[int, int]) -> None:
+        self.mark = mark
 
-    def __init__(self, mark: dict[int, int]) -> None:
-        self.mark = self._at(mark)
+    def check_cmp(self, pos: Mapping[int, int]) -> Side:
+        lineage, names = bare_segments(1 + max([*self.mark, *pos, 1]))
+        here, there = (
+            Cut({names[number]: offset for number, offset in place.items()})
+            for place in (pos, self.mark)
+        )
+        return Side(int(side_of(here, there, lineage)))
 
-    def check_cmp(self, pos: dict[int, int]) -> int:
-        return int(side_of(self._at(pos), self.mark, self.LINEAGE))
 
-    def _at(self, position: dict[int, int]) -> Cut:
-        return Cut({self.NAMES[segment]: offset for segment, offset in position.items()})
+FAMILIES: Final[Mapping[str, type[Family]]] = {
+    "writer_mark": Writers,
+    "watermark_client": Client,
+    "pravega_controller": Controller,
+    "reader_compare": ReaderCompare,
+}

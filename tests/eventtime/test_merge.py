@@ -197,6 +197,13 @@ def test_a_batch_wakes_everybody_in_it_before_the_watermark_is_looked_at() -> No
     assert not merge.is_idle(1)
 
 
+def test_a_batch_wakes_one_that_fell_idle_without_any_event() -> None:
+    merge = Merge(1)
+    merge.idle(0)
+    assert merge.update_many(slots(0), times(-3))
+    assert (merge.instant(0), merge.is_idle(0), merge.combined) == (-3, False, -3)
+
+
 def test_an_empty_batch_moves_nothing() -> None:
     merge = merged(5)
     assert not merge.update_many(slots(), times())

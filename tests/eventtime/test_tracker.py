@@ -357,12 +357,24 @@ def test_every_update_counts_as_activity_also_one_that_moves_nothing(
     assert tracker.is_partition_idle(p(0))
 
 
-def test_a_partition_that_returned_falls_idle_again() -> None:
+@pytest.mark.parametrize(
+    "wake",
+    [
+        lambda tracker: tracker.update_partition(p(0), 5),
+        lambda tracker: tracker.update_many(np.array([0]), np.array([5])),
+        lambda tracker: tracker.mark_partition_active(p(0)),
+    ],
+)
+def test_a_partition_that_returned_falls_idle_again(
+    wake: Callable[[PartitionedWatermarkTracker], object],
+) -> None:
     clock = ManualClock()
     tracker = timed(clock, 1)
     clock.advance(SECOND)
     tracker.check_idle_partitions()
-    tracker.update_partition(p(0), 5)
+    assert tracker.is_partition_idle(p(0))
+    wake(tracker)
+    assert not tracker.is_partition_idle(p(0))
     clock.advance(SECOND)
     tracker.check_idle_partitions()
     assert tracker.is_partition_idle(p(0))

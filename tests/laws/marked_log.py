@@ -139,7 +139,7 @@ class MarkedLog:
         for seen in done.dropped:
             self.registry.remove(seen)
             writer = self.writer(seen.writer)
-            writer.notes = replace(writer.notes, mark=WriterMark(seen.writer))
+            writer.notes = writer.notes.dropped()
             writer.told = {}
         if done.mark is not None:
             self.marks.append(Mark.from_json(json.loads(json.dumps(done.mark.to_json()))))

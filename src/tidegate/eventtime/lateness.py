@@ -95,7 +95,10 @@ class _Bounded:
 
 @dataclass(frozen=True)
 class InWindows(_Bounded):
-    """Tumbling windows of `size`, hopping ones when there is a `slide`; they align to the epoch."""
+    """Tumbling windows of `size`, hopping ones when there is a `slide`; they align to the epoch.
+
+    A row in a gap, where the slide is larger than the size, is done with at its own time.
+    """
 
     size: timedelta
     slide: timedelta | None = None
@@ -103,7 +106,8 @@ class InWindows(_Bounded):
     def _end(self, time: Times) -> Times:
         size = micros(self.size)
         slide = micros(self.slide) if self.slide is not None else size
-        return time // slide * slide + size
+        end = time // slide * slide + size
+        return end if slide <= size else _larger(end, time + 1)
 
 
 @dataclass(frozen=True)

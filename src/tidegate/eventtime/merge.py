@@ -22,6 +22,7 @@ operation again: commutative, associative, idempotent. The packing is private to
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -150,7 +151,8 @@ class Merge:
         if known is UNKNOWN or instant > known:
             known = checked(instant)
         self._set(slot, known)
-        return self._settle()
+        # The root has moved up only where all below it has; mostly one that is ahead moves.
+        return self._tree[1] != _UNKNOWN_KEY and self._settle()
 
     def idle(self, slot: int) -> bool:
         """Nobody need wait for the partition; return whether the combined watermark moved."""
@@ -185,6 +187,16 @@ class Merge:
         for slot, report in reports.items():
             self._set(slot, self._key_of(report))
         return self._settle()
+
+    def follow(self, parts: Iterable[tuple[int, Merge]]) -> bool:
+        """`put_many` of what merges report that are parts of this one; free where none moved."""
+        moved = False
+        for slot, part in parts:
+            key = part._tree[1]
+            if self._tree[self._capacity + slot] != key:
+                self._set(slot, key)
+                moved = True
+        return moved and self._settle()
 
     def update_many(self, slots: Slots, instants: Instants) -> bool:
         """`update` for a whole batch; a slot may occur several times."""

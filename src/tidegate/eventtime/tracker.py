@@ -424,7 +424,7 @@ class PartitionedWatermarkTracker:
 
     def _follow(self, *changed: _Source) -> Known | None:
         """Let the merge over sources follow those that changed, in one step."""
-        if self._over_sources.put_many({s.slot: s.merge.report for s in changed}):
+        if self._over_sources.follow((source.slot, source.merge) for source in changed):
             self._advances += 1
             return self._over_sources.combined
         return None
