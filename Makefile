@@ -5,7 +5,7 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test setup format lint types check tests constraints bench-core clean
+.PHONY: help demo test setup format lint types check tests constraints bench-core bench-store clean faults
 
 help:            ## what there is
 	@grep -E '^[a-z-]+: .*## |^[a-z-]+:  *## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,9 @@ tests: $(READY)  ## the test suite
 	@echo "== tests"
 	@$(BIN)/pytest -q
 
+faults: $(READY) ## kills at every step, and load in full numbers
+	@$(BIN)/pytest -q -m faults
+
 format: $(READY) ## put the code into the house style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -44,6 +47,9 @@ constraints: $(READY)  ## pin again what is installed now
 
 bench-core: $(READY)   ## speed of the pure core: a table, and build/bench/core.json
 	@$(BIN)/python -m bench.core
+
+bench-store: $(READY)  ## speed of the store, beside plain Parquet: a table, and build/bench/store.json
+	@$(BIN)/python -m bench.store
 
 clean:           ## remove everything made here
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1099,3 +1099,197 @@ def truncation_unclear(given: Iterable[str]) -> InputError:
         detail=f"given were: {listed(given)}.",
         hint='say how far, for example truncate("orders", age=timedelta(days=7)).',
     )
+
+
+# ---- writers and transactions ----
+
+
+def writer_fenced(writer: str, token: int) -> ConflictError:
+    """Somebody else has opened the writer's id."""
+    return ConflictError(
+        "writer-fenced",
+        "writer is fenced",
+        detail=f'writer "{writer}" was opened again after this one; its token was {token}.',
+        hint="leave the id to whoever has opened it last, or open it again to take it over.",
+        fields={"writer": writer, "token": token},
+    )
+
+
+def writer_closed(stream: str, writer: str) -> InputError:
+    """Something was asked of a writer that is closed."""
+    return InputError(
+        "writer-closed",
+        "writer is closed",
+        detail=f'writer "{writer}" of stream "{stream}" takes nothing any more.',
+        hint="open a new one.",
+        fields={"stream": stream, "writer": writer},
+    )
+
+
+def writer_without_id(stream: str, act: str) -> InputError:
+    """A writer without an id cannot promise anything."""
+    return InputError(
+        "writer-without-id",
+        f"writer without an id cannot {act}",
+        detail=f'a writer of stream "{stream}" was opened without an id: nobody could wait for it.',
+        hint='open it with one: store.writer(stream, "my-id", notes_time=True).',
+        fields={"stream": stream, "act": act},
+    )
+
+
+def writer_id_not_valid(writer: object, longest: int) -> InputError:
+    """A writer id that cannot be kept or told apart."""
+    return InputError(
+        "writer-id-not-valid",
+        "not a writer id",
+        detail=f"{writer!r} is not a printable text of 1 to {longest} characters without blanks "
+        "around it, or begins with a reserved prefix.",
+        hint="name the writer after what it is, like shop-eu.",
+        fields={"writer": writer, "longest": longest},
+    )
+
+
+def time_noted_by_the_clock(writer: str) -> InputError:
+    """A note by hand while notes are automatic."""
+    return InputError(
+        "time-noted-by-the-clock",
+        "time is noted by the clock",
+        detail=f'writer "{writer}" notes time automatically: a note by hand could contradict it.',
+        hint="switch it off first: auto_note_time(None).",
+        fields={"writer": writer},
+    )
+
+
+def rows_refused(stream: str, bad: int, rows: int, shown: Iterable[str]) -> DataError:
+    """Rows that cannot enter a stream; nothing of the call was taken."""
+    first = "; ".join(shown)
+    return DataError(
+        "rows-refused",
+        "rows are refused",
+        detail=f'{bad} of {rows} rows cannot enter stream "{stream}": {first}.',
+        hint='correct them and append again, or open the writer with bad_rows="route".',
+        fields={"stream": stream, "bad": bad, "rows": rows},
+    )
+
+
+def rows_not_understood(kind: str) -> InputError:
+    """Something that is not rows."""
+    return InputError(
+        "rows-not-understood",
+        "not rows",
+        detail=f"{kind} cannot be read as rows.",
+        hint="append a list of dicts, an Arrow table or record batch, a pandas or polars frame.",
+        fields={"kind": kind},
+    )
+
+
+def row_numbers_skipped(stream: str, expected: int, given: object) -> InputError:
+    """Rows were left out between two appends."""
+    return InputError(
+        "row-numbers-skipped",
+        "row numbers are skipped",
+        detail=f'the next row for stream "{stream}" is number {expected}, '
+        f"these begin with {given}.",
+        hint="begin at or before writer.appended; what overlaps is left out.",
+        fields={"stream": stream, "expected": expected, "given": given},
+    )
+
+
+def routing_key_not_hashable(column: str, kind: str) -> InputError:
+    """A column that cannot be part of a routing key."""
+    return InputError(
+        "routing-key-not-hashable",
+        "column cannot be a routing key",
+        detail=f'column "{column}" has type {kind}, which has no stable hash.',
+        hint="route by a number, a text, bytes, a date or a timestamp.",
+        fields={"column": column, "kind": kind},
+    )
+
+
+def stream_replaced(stream: str) -> ConflictError:
+    """A stream was deleted and created again under an open writer."""
+    return ConflictError(
+        "stream-replaced",
+        "stream was created anew",
+        detail=f'stream "{stream}" was deleted and created again since this writer was opened.',
+        hint="open a new writer.",
+        fields={"stream": stream},
+    )
+
+
+def unknown_transaction(stream: str, transaction: str) -> InputError:
+    """A transaction that nobody has begun."""
+    return InputError(
+        "unknown-transaction",
+        "unknown transaction",
+        detail=f'stream "{stream}" has no transaction "{transaction}".',
+        hint="begin it with writer.begin().",
+        fields={"stream": stream, "transaction": transaction},
+    )
+
+
+def transaction_ended(transaction: str, status: str) -> ConflictError:
+    """Something was asked of a transaction that is not open."""
+    return ConflictError(
+        "transaction-ended",
+        "transaction is not open",
+        detail=f'transaction "{transaction}" is {status}.',
+        hint="begin another one, and append its rows again if it was not committed.",
+        fields={"transaction": transaction, "status": status},
+    )
+
+
+def unknown_reader_group(group: str) -> InputError:
+    """A reader group that was deleted."""
+    return InputError(
+        "unknown-reader-group",
+        "unknown reader group",
+        detail=f'there is no reader group "{group}" any more.',
+        hint="open it again; it begins where it is told to.",
+        fields={"group": group},
+    )
+
+
+def reader_group_differs(group: str, has: Iterable[str], asked: Iterable[str]) -> InputError:
+    """A reader group that exists with other streams."""
+    return InputError(
+        "reader-group-differs",
+        "reader group reads other streams",
+        detail=f'group "{group}" reads: {listed(has)}; asked for: {listed(asked)}.',
+        hint="name the same streams, choose another group, or delete this one.",
+        fields={"group": group},
+    )
+
+
+def reader_fenced(group: str, reader: str) -> ConflictError:
+    """A reader whose segments were taken over."""
+    return ConflictError(
+        "reader-fenced",
+        "reader is fenced",
+        detail=f'reader "{reader}" of group "{group}" was silent for too long, or its name was'
+        " taken, or the group was restored; what it had not committed is read by others.",
+        hint="join again, and drop what was read and not committed.",
+        fields={"group": group, "reader": reader},
+    )
+
+
+def cut_ahead_of_stream(stream: str, segment: str, offset: int, end: int) -> InputError:
+    """A cut behind rows that do not exist."""
+    return InputError(
+        "cut-ahead-of-stream",
+        "cut is ahead of the stream",
+        detail=f'segment "{segment}" of stream "{stream}" is cut at {offset} and ends at {end}.',
+        hint="take the cut from a checkpoint of this stream, or from cut_at.",
+        fields={"stream": stream, "segment": segment, "offset": offset, "end": end},
+    )
+
+
+def rows_file_not_read(file: str, reason: str) -> InputError:
+    """A file of rows that cannot be read."""
+    return InputError(
+        "rows-file-not-read",
+        "rows cannot be read",
+        detail=f"{file}: {reason}.",
+        hint="give a .parquet, .csv or .jsonl file, or - for JSON lines on standard input.",
+        fields={"file": file, "reason": reason},
+    )

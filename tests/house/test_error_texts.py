@@ -528,6 +528,111 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         " string.\n"
         "Hint: declare it so; the instant itself is given as _event_time.",
     ),
+    "writer_fenced": (
+        errors.writer_fenced("shop-eu", 3),
+        "writer is fenced\n"
+        'Detail: writer "shop-eu" was opened again after this one; its token was 3.\n'
+        "Hint: leave the id to whoever has opened it last, or open it again to take it over.",
+    ),
+    "writer_closed": (
+        errors.writer_closed("orders", "shop-eu"),
+        "writer is closed\n"
+        'Detail: writer "shop-eu" of stream "orders" takes nothing any more.\n'
+        "Hint: open a new one.",
+    ),
+    "writer_without_id": (
+        errors.writer_without_id("orders", "note time"),
+        "writer without an id cannot note time\n"
+        'Detail: a writer of stream "orders" was opened without an id: nobody could wait for it.\n'
+        'Hint: open it with one: store.writer(stream, "my-id", notes_time=True).',
+    ),
+    "writer_id_not_valid": (
+        errors.writer_id_not_valid(" x", 200),
+        "not a writer id\n"
+        "Detail: ' x' is not a printable text of 1 to 200 characters without blanks around it, or "
+        "begins with a reserved prefix.\n"
+        "Hint: name the writer after what it is, like shop-eu.",
+    ),
+    "time_noted_by_the_clock": (
+        errors.time_noted_by_the_clock("shop-eu"),
+        "time is noted by the clock\n"
+        'Detail: writer "shop-eu" notes time automatically: a note by hand could contradict it.\n'
+        "Hint: switch it off first: auto_note_time(None).",
+    ),
+    "rows_refused": (
+        errors.rows_refused("orders", 2, 10, ['row 1: missing in "id"', 'row 4: future in "at"']),
+        "rows are refused\n"
+        'Detail: 2 of 10 rows cannot enter stream "orders": row 1: missing in "id"; '
+        'row 4: future in "at".\n'
+        'Hint: correct them and append again, or open the writer with bad_rows="route".',
+    ),
+    "rows_not_understood": (
+        errors.rows_not_understood("int"),
+        "not rows\n"
+        "Detail: int cannot be read as rows.\n"
+        "Hint: append a list of dicts, an Arrow table or record batch, a pandas or polars frame.",
+    ),
+    "row_numbers_skipped": (
+        errors.row_numbers_skipped("orders", 5, 7),
+        "row numbers are skipped\n"
+        'Detail: the next row for stream "orders" is number 5, these begin with 7.\n'
+        "Hint: begin at or before writer.appended; what overlaps is left out.",
+    ),
+    "routing_key_not_hashable": (
+        errors.routing_key_not_hashable("tags", "list<item: string>"),
+        "column cannot be a routing key\n"
+        'Detail: column "tags" has type list<item: string>, which has no stable hash.\n'
+        "Hint: route by a number, a text, bytes, a date or a timestamp.",
+    ),
+    "stream_replaced": (
+        errors.stream_replaced("orders"),
+        "stream was created anew\n"
+        'Detail: stream "orders" was deleted and created again since this writer was opened.\n'
+        "Hint: open a new writer.",
+    ),
+    "unknown_transaction": (
+        errors.unknown_transaction("orders", "t1"),
+        "unknown transaction\n"
+        'Detail: stream "orders" has no transaction "t1".\n'
+        "Hint: begin it with writer.begin().",
+    ),
+    "transaction_ended": (
+        errors.transaction_ended("t1", "timed out"),
+        "transaction is not open\n"
+        'Detail: transaction "t1" is timed out.\n'
+        "Hint: begin another one, and append its rows again if it was not committed.",
+    ),
+    "unknown_reader_group": (
+        errors.unknown_reader_group("billing"),
+        "unknown reader group\n"
+        'Detail: there is no reader group "billing" any more.\n'
+        "Hint: open it again; it begins where it is told to.",
+    ),
+    "reader_group_differs": (
+        errors.reader_group_differs("billing", ["orders"], ["orders", "payments"]),
+        "reader group reads other streams\n"
+        'Detail: group "billing" reads: orders; asked for: orders, payments.\n'
+        "Hint: name the same streams, choose another group, or delete this one.",
+    ),
+    "reader_fenced": (
+        errors.reader_fenced("billing", "one"),
+        "reader is fenced\n"
+        'Detail: reader "one" of group "billing" was silent for too long, or its name was taken, or'
+        " the group was restored; what it had not committed is read by others.\n"
+        "Hint: join again, and drop what was read and not committed.",
+    ),
+    "cut_ahead_of_stream": (
+        errors.cut_ahead_of_stream("orders", "0.e0", 140, 120),
+        "cut is ahead of the stream\n"
+        'Detail: segment "0.e0" of stream "orders" is cut at 140 and ends at 120.\n'
+        "Hint: take the cut from a checkpoint of this stream, or from cut_at.",
+    ),
+    "rows_file_not_read": (
+        errors.rows_file_not_read("orders.txt", "it is not .parquet, .csv or .jsonl"),
+        "rows cannot be read\n"
+        "Detail: orders.txt: it is not .parquet, .csv or .jsonl.\n"
+        "Hint: give a .parquet, .csv or .jsonl file, or - for JSON lines on standard input.",
+    ),
 }
 
 

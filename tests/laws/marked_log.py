@@ -137,10 +137,8 @@ class MarkedLog:
         done = cycle(state, self.registry, self.lineage, now=self.now, policy=self.policy)
         self.state = json.dumps(done.state.to_json())
         for seen in done.dropped:
+            # The controller forgets the writer; the writer does not forget what it has promised.
             self.registry.remove(seen)
-            writer = self.writer(seen.writer)
-            writer.notes = writer.notes.dropped()
-            writer.told = {}
         if done.mark is not None:
             self.marks.append(Mark.from_json(json.loads(json.dumps(done.mark.to_json()))))
 

@@ -12,7 +12,9 @@ import typer
 from rich.text import Text
 from typer.core import TyperGroup
 
+from tidegate.cli.controller import controller
 from tidegate.cli.demo import demo
+from tidegate.cli.stream import app as stream
 from tidegate.cli.terminal import open_console
 from tidegate.cli.version import version
 from tidegate.errors import TidegateError
@@ -38,5 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+app.command()(controller)
 app.command()(demo)
 app.command()(version)
+app.add_typer(stream, name="stream")

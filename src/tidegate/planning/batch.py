@@ -37,7 +37,10 @@ class Reason(Enum):
 
 @dataclass(frozen=True)
 class Hold:
-    """Who holds a stream's watermark: a partition, or a writer whose marks are waited for."""
+    """Who holds a stream's watermark: a partition, or a writer whose marks are waited for.
+
+    With neither it is the stream itself: it has no partition yet, or it follows the clock.
+    """
 
     stream: str
     reason: Reason
@@ -46,9 +49,13 @@ class Hold:
     detail: str = ""
 
     def __str__(self) -> str:
-        who = f"writer {self.writer}" if self.writer else f"partition {self.partition}"
+        who = self.stream
+        if self.writer is not None:
+            who = f"{who}, writer {self.writer}"
+        elif self.partition is not None:
+            who = f"{who}, partition {self.partition}"
         why = f"{self.reason.value}: {self.detail}" if self.detail else self.reason.value
-        return f"{self.stream}, {who}: {why}"
+        return f"{who}: {why}"
 
 
 @dataclass(frozen=True, eq=False)

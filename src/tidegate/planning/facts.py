@@ -194,6 +194,8 @@ class StreamFacts:
     writers: tuple[WriterFact, ...] = ()
     quiet_for: Numbers | None = None
     """How long each partition was seen unchanged at its end, by the timers of this run."""
+    empty_for: int = 0
+    """How long the stream was seen without any partition, by the timers of this run."""
 
 
 class Questions(Protocol):

@@ -3,7 +3,8 @@
 A partition read to its end is idle when its last arrival, by the log's own clock, is at least
 `idle_after` older than the newest arrival in its stream. When the whole stream is quiet, or the log
 has no arrival clock, it is idle when it was seen unchanged at its end for `idle_after`, by the
-polls of this run. A partition that is paused, throttled, unreadable or behind is never idle.
+polls of this run. A partition that is paused, throttled, unreadable or behind is never idle. A
+stream without partitions is idle when it was seen without any for `idle_after`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ def idle_partitions(facts: StreamFacts, candidates: Flags, idle_after: timedelta
     return candidates & (by_arrival | by_timer)
 
 
+def empty_stream_idle(facts: StreamFacts, idle_after: timedelta | None) -> bool:
+    """Whether nobody waits any longer for the first partition of a stream."""
+    return idle_after is not None and 0 < facts.empty_for >= micros(idle_after)
+
+
 class IdleTimers:
     """How long each partition was seen unchanged at its end: the reader's memory, not its state.
 
@@ -50,6 +56,7 @@ class IdleTimers:
         self._poll_interval = micros(poll_interval)
         self._last_poll: Instant | None = None
         self._seen: dict[str, dict[str, tuple[int, int]]] = {}
+        self._empty: dict[str, int] = {}
 
     def observe(self, facts: Facts, state: PlannerState, now: Instant) -> Facts:
         """Take note of a poll, and give the facts back with `quiet_for`."""
@@ -58,10 +65,20 @@ class IdleTimers:
             passed = min(max(now - self._last_poll, 0), self._poll_interval)
         self._last_poll = now
         streams = {
-            name: replace(stream, quiet_for=self._quiet_for(name, stream, state, passed))
+            name: replace(
+                stream,
+                quiet_for=self._quiet_for(name, stream, state, passed),
+                empty_for=self._empty_for(name, stream, passed),
+            )
             for name, stream in facts.streams.items()
         }
         return replace(facts, streams=streams)
+
+    def _empty_for(self, name: str, facts: StreamFacts, passed: int) -> int:
+        first = name not in self._empty
+        empty = not first and len(facts.partitions) == 0
+        self._empty[name] = self._empty[name] + passed if empty else 0
+        return self._empty[name]
 
     def _quiet_for(
         self, name: str, facts: StreamFacts, state: PlannerState, passed: int

@@ -3,7 +3,8 @@
 When a batch may not take everything it is cut at a time, not at a share of the rows: the largest T
 such that reading every partition's spans that end at or before T stays within the limits. At least
 one span of the slowest partition is always taken. Alignment then holds back whoever would end more
-than the drift past the slowest that is still behind.
+than the drift past the slowest that stays behind; who is slower than that one may take a span, so
+that partitions march on in turn whatever the size of their spans.
 
 All columns here are *lines*: one per partition of all streams together.
 """
@@ -116,15 +117,13 @@ def pace(
 
     allowed = open_line[pending.line] & _within_own_limits(lines, pending, first)
     throttled = _counts(~allowed & open_line[pending.line], pending.line, count) > 0
-    chosen = allowed & _within_time(pending, allowed, max_rows, max_bytes)
+    chosen = _within_time(pending, allowed, max_rows, max_bytes)
     if allowed.any() and not chosen.any():
         chosen = _one_of_the_slowest(lines, pending, allowed, first)
     aligned = np.zeros(count, dtype=np.bool_)
-    if max_drift is not None:
+    if max_drift is not None and chosen.any():
         paced = chosen
-        chosen = _aligned(lines, pending, chosen, first, max_drift, watermark)
-        if paced.any() and not chosen.any():
-            chosen = _one_of_the_slowest(lines, pending, paced, first)
+        chosen = _aligned(lines, pending, paced, allowed, first, max_drift, watermark)
         aligned = _counts(chosen, pending.line, count) < _counts(paced, pending.line, count)
 
     taken = _counts(chosen, pending.line, count)
@@ -177,8 +176,11 @@ def _within_time(
     if fits.all():
         return allowed
     # The first that does not fit bounds T from above; whoever ends at the same time waits with it.
-    too_late = pending.reaches[order[int(np.argmin(fits))]]
-    result: Flags = allowed & (pending.reaches < too_late)
+    fitting = int(np.argmin(fits))
+    result: Flags = allowed & (pending.reaches < pending.reaches[order[fitting]])
+    if not result.any():
+        # All that fit end at one time (a span with an outlier comes first, or none has a time).
+        result[order[:fitting]] = True
     return result
 
 
@@ -196,28 +198,39 @@ def _one_of_the_slowest(lines: Lines, pending: Pending, allowed: Flags, first: P
 def _aligned(
     lines: Lines,
     pending: Pending,
-    chosen: Flags,
+    paced: Flags,
+    allowed: Flags,
     first: Positions,
     drift: timedelta,
     watermark: Known,
 ) -> Flags:
-    """Cut back whoever would end past the horizon of those that stay behind."""
+    """Cut back whoever would end past the horizon of the slowest that stays behind."""
     claimed = -LIMIT if watermark is UNKNOWN else watermark
-    span_number = pending.reaches - lines.lag[pending.line]
-    while True:
-        taken = _counts(chosen, pending.line, len(lines))
-        some = taken > 0
-        at = np.where(lines.known, lines.number, -LIMIT)
-        at[some] = np.maximum(at[some], span_number[first[some] + taken[some] - 1])
-        known = lines.known | some
-        behind = _end_of(lines, pending, first, taken) < lines.latest
-        group = AlignmentGroup.over(
-            drift, np.maximum(at, claimed), known & behind & ~lines.idle & (at > -LIMIT)
-        )
-        horizon = group.horizon()
-        if horizon is UNKNOWN:
-            return chosen
-        kept = chosen & (np.maximum(span_number, claimed) <= horizon)
-        if np.array_equal(kept, chosen):
-            return chosen
-        chosen = kept
+    begins = np.where(lines.known, np.maximum(lines.number, claimed), -LIMIT)
+    is_first = first[pending.line] == np.arange(len(pending.line))
+    after = np.maximum(pending.reaches - lines.lag[pending.line], claimed)
+    after = np.maximum(after, begins[pending.line])
+    before = np.concatenate([[LIMIT], after[:-1]])
+    # Who is unknown is not slow: it may read as far as everybody, and no further.
+    before[is_first] = np.where(lines.known, begins, LIMIT)[pending.line[is_first]]
+
+    taken = _counts(paced, pending.line, len(lines))
+    some = taken > 0
+    at = begins.copy()
+    at[some] = after[first[some] + taken[some] - 1]
+    behind = _end_of(lines, pending, first, taken) < lines.latest
+    counts = behind & ~lines.idle & (at > -LIMIT)
+    group = AlignmentGroup.over(drift, at, counts)
+    slowest, horizon = group.slowest(), group.horizon()
+    if slowest is UNKNOWN or horizon is UNKNOWN:
+        return paced
+    kept: Flags = paced & ((after <= horizon) | (before < slowest))
+    if kept.any():
+        return kept
+    # The slowest has not been reached by the pace: it goes first, unless it is held.
+    last = counts & (at == slowest)
+    if not (last & (lines.hindered != Hindrance.NONE)).any():
+        candidates = np.flatnonzero(allowed & is_first & last[pending.line])
+        if len(candidates):
+            kept[candidates[np.argmin(pending.reaches[candidates])]] = True
+    return kept

@@ -50,7 +50,11 @@ def plan(
         for name, side in query.sides.items()
     ]
     readings = _paced(readings, state, policy, pressure)
-    cap = _closing_time({r.name: r.state for r in readings}, query)
+    readings = [_waiting_behind(reading, state, policy) for reading in readings]
+    behind = _rows_behind(readings, state, facts, query)
+    closing = _closing_time(readings, state, query, behind)
+    patience = _patience(query, policy)
+    cap = shifted(closing, patience)
     standings = [take_stand(reading, now, cap, micros(query.grid)) for reading in readings]
     number = merged([(s.number, s.known, s.idle) for s in standings]).current_watermark()
     draft = replace(
@@ -59,15 +63,15 @@ def plan(
         watermark=later(state.watermark, claim(number)),
         lowest=smallest_time(readings, state.lowest),
     )
-    draft = _with_origin(draft, query, policy)
+    draft = _with_origin(draft, state, readings, query)
     closed = _closed(draft, state, policy)
     ended = all(standing.ended for standing in standings)
     piece: Slice | None = None
     if policy.release is Release.TIME:
-        draft, piece = _release(draft, standings, facts, query, policy, ended, cores)
+        limit = _release_limit(draft.watermark, closing if ended else UNKNOWN, patience, query)
+        draft, piece = _release(draft, limit, facts, query, policy, ended, cores, behind)
     elif ended:
-        last = _closing_time(draft.streams, query)
-        draft = replace(draft, watermark=later(draft.watermark, claim(last)), finished=True)
+        draft = replace(draft, watermark=later(draft.watermark, claim(cap)), finished=True)
     holds = tuple(hold for s in standings if (hold := find_hold(s)) is not None)
     if draft.same_as(state):
         return state, _nothing(state, holds)
@@ -126,22 +130,37 @@ def _paced(
 # ---- time ----
 
 
-def _closing_time(streams: Mapping[str, StreamState], query: Query) -> Known:
+def _closing_time(
+    readings: list[Reading], state: PlannerState, query: Query, behind: Mapping[str, Spans]
+) -> Known:
     """The smallest time at which everything that was seen has had its last use."""
     latest: Known = UNKNOWN
-    for name, side in query.sides.items():
-        highest = streams[name].highest
+    for reading in readings:
+        highest, use = reading.state.highest, query.sides[reading.name].use
+        if reading.name in behind:
+            highest = later(highest, state.released)  # they count as if their time were A
         if highest is not UNKNOWN:
-            last = side.use.last_use(highest)
+            last = use.last_use(highest)
             latest = later(latest, highest + 1 if last is None else last)
     return latest
 
 
-def _with_origin(draft: PlannerState, query: Query, policy: Policy) -> PlannerState:
-    """A query that starts at a time has its first A there, on the grid."""
-    if draft.origin is not UNKNOWN or not isinstance(policy.start, int):
+def _patience(query: Query, policy: Policy) -> int:
+    """How far W must be past a time before that is given out."""
+    allowed = timedelta(0) if policy.late is Late.UPDATE else policy.allowed_lateness
+    return micros(allowed + query.waits if policy.release is Release.TIME else allowed)
+
+
+def _with_origin(
+    draft: PlannerState, state: PlannerState, readings: list[Reading], query: Query
+) -> PlannerState:
+    """A query that starts at a time has its first A there, on the grid; resolved once."""
+    if any(stream.started for stream in state.streams.values()):
         return draft
-    origin = ceil_to(policy.start, micros(query.grid))
+    times = [r.policy.start for r in readings if isinstance(r.policy.start, int)]
+    if not times:
+        return draft
+    origin = ceil_to(max(times), micros(query.grid))
     return replace(draft, origin=origin, released=later(draft.released, origin))
 
 
@@ -163,18 +182,18 @@ def _frontier(draft: PlannerState, policy: Policy) -> Known:
 
 def _release(
     draft: PlannerState,
-    standings: list[Standing],
+    limit: Known,
     facts: Facts,
     query: Query,
     policy: Policy,
     ended: bool,
     cores: int,
+    behind: Mapping[str, Spans],
 ) -> tuple[PlannerState, Slice | None]:
     """The interval that W has completed, as far as the limits let it go in one batch."""
-    limit = _release_limit(draft, query, policy, ended)
     if limit is UNKNOWN or (draft.released is not UNKNOWN and limit <= draft.released):
         return replace(draft, finished=ended), None
-    cuts = {s.reading.name: s.reading.state.cut() for s in standings}
+    cuts = {name: stream.cut() for name, stream in draft.streams.items()}
     answers: dict[tuple[str, Known, Instant], Spans] = {}
 
     def look(stream: str, a: Known, b: Instant) -> Spans:
@@ -202,14 +221,12 @@ def _release(
         lowest=lowest,
         cores=cores,
         look=look,
-        behind=_behind(draft, standings, facts, policy, cuts),
+        behind=behind,
     )
     begin = min(lowest, interval.b) if interval.a is UNKNOWN else interval.a
     streams = {
-        s.reading.name: replace(s.reading.state, late_cut=cuts[s.reading.name])
-        if _waits_for_the_next(s, policy)
-        else s.reading.state
-        for s in standings
+        name: replace(stream, late_cut=cuts[name] if _waits_for_next(stream, policy) else None)
+        for name, stream in draft.streams.items()
     }
     return replace(
         draft,
@@ -220,41 +237,59 @@ def _release(
     ), piece
 
 
-def _release_limit(draft: PlannerState, query: Query, policy: Policy, ended: bool) -> Known:
+def _release_limit(watermark: Known, closing: Known, patience: int, query: Query) -> Known:
+    """How far may be released: what W has completed, or, at the end, everything there is."""
     grid = micros(query.grid)
-    if ended:
-        closing = _closing_time(draft.streams, query)
-        return UNKNOWN if closing is UNKNOWN else ceil_to(closing, grid)
-    if draft.watermark is UNKNOWN:
-        return UNKNOWN
-    patience = timedelta(0) if policy.late is Late.UPDATE else policy.allowed_lateness
-    return floor_to(draft.watermark + 1 - micros(patience + query.waits), grid)
+    if closing is not UNKNOWN:
+        return ceil_to(closing, grid)
+    return UNKNOWN if watermark is UNKNOWN else floor_to(watermark + 1 - patience, grid)
 
 
-def _waits_for_the_next(standing: Standing, policy: Policy) -> bool:
+def _waits_for_next(stream: StreamState, policy: Policy) -> bool:
     """Whether rows below A count in the next release: by policy, or because none is late."""
-    return policy.late is Late.NEXT or standing.reading.state.strategy is Strategy.PROCESSING
+    counts = policy.late is Late.NEXT or stream.strategy is Strategy.PROCESSING
+    return policy.release is Release.TIME and counts
 
 
-def _behind(
-    draft: PlannerState,
-    standings: list[Standing],
-    facts: Facts,
-    policy: Policy,
-    cuts: Mapping[str, Mapping[str, int]],
+def _waiting_behind(reading: Reading, state: PlannerState, policy: Policy) -> Reading:
+    """From where on rows below A wait for the next release; what came under another policy is past.
+
+    Nothing changes where nothing is read: a policy alone is no reason for a batch.
+    """
+    before, now = state.streams[reading.name], reading.state
+    if not reading.taken.any():
+        return reading
+    since = before.late_cut
+    if not _waits_for_next(now, policy):
+        since = None
+    elif since is None and state.released is not UNKNOWN:
+        since = before.cut()
+    return replace(reading, state=replace(now, late_cut=since))
+
+
+def _rows_behind(
+    readings: list[Reading], state: PlannerState, facts: Facts, query: Query
 ) -> dict[str, Spans]:
     """Spans whose rows below A have come since A was reached, where such rows still count."""
-    if draft.released is UNKNOWN:
+    a = state.released
+    if a is UNKNOWN:
         return {}
     found: dict[str, Spans] = {}
-    for standing in standings:
-        name = standing.reading.name
-        since = standing.reading.state.late_cut
-        if since and _waits_for_the_next(standing, policy):
-            spans = facts.ask.overlapping(name, draft.origin, draft.released, since, cuts[name])
-            if len(spans):
-                found[name] = spans
+    for reading in readings:
+        name, since, cut = reading.name, reading.state.late_cut, reading.state.cut()
+        first = _first_of_ours(state, query, name)
+        if since is None or since == cut or (first is not UNKNOWN and first >= a):
+            continue
+        spans = facts.ask.overlapping(name, first, a, since, cut)
+        if len(spans):
+            found[name] = spans
     return found
+
+
+def _first_of_ours(state: PlannerState, query: Query, name: str) -> Known:
+    """The smallest time that counts in a query which starts at a time."""
+    side = query.sides[name]
+    return shifted(state.origin, -micros(side.before) if isinstance(side.use, InJoin) else 0)
 
 
 # ---- what the batch says ----
@@ -270,7 +305,6 @@ def _stream_plan(
     if state.watermark is not UNKNOWN:
         late = arrived.timed & (arrived.min_time <= state.watermark)
     timeless = reading.state.strategy is Strategy.PROCESSING
-    back = micros(side.before) if isinstance(side.use, InJoin) else 0
     return StreamPlan(
         start_cut=reading.state.start_cut,
         before=state.streams[reading.name].cut() or reading.state.start_cut,
@@ -280,7 +314,7 @@ def _stream_plan(
         use=side.use,
         watermark_before=UNKNOWN if timeless else state.watermark,
         closed=UNKNOWN if timeless else closed,
-        origin=shifted(draft.origin, -back),
+        origin=_first_of_ours(draft, query, reading.name),
         names=standing.names,
         number=standing.number,
         known=standing.known,
@@ -296,15 +330,17 @@ def _correction(
     a = state.released
     if policy.late is not Late.UPDATE or a is UNKNOWN:
         return None
-    below = [
-        int(stream.late.min_time.min())
-        for stream in streams.values()
-        if len(stream.late) and int(stream.late.min_time.min()) < a
+    # The other side of a join meets rows that lie as far before it as it was waited for.
+    touched = [
+        int(stream.late.min_time.min()) - micros(query.sides[name].after)
+        for name, stream in streams.items()
+        if len(stream.late)
     ]
-    if not below:
+    if not touched:
         return None
-    first = max(a - micros(policy.allowed_lateness), min(below))
-    first = floor_to(first, micros(query.grid))
+    first = floor_to(max(a - micros(policy.allowed_lateness), min(touched)), micros(query.grid))
+    if state.origin is not UNKNOWN:
+        first = max(first, state.origin)
     return Correction(Interval(first, a)) if first < a else None
 
 

@@ -7,6 +7,7 @@ makes them from the state and the facts, `lay_out` puts all streams side by side
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -20,6 +21,7 @@ from tidegate.planning.pace import Hindrance, Lines, Pending, Reach, running_max
 from tidegate.planning.policy import AUTO, OnUnreadable, Policy, Pressure
 from tidegate.planning.roster import call_roster
 from tidegate.planning.state import PlannerState, StreamState
+from tidegate.planning.watermarks import choose_strategy
 
 STREAM_SETTINGS = ("watermark", "tolerance", "idle_after", "max_future", "start", "on_unreadable")
 """What a stream may set for itself; everything else is the query's."""
@@ -44,6 +46,8 @@ class Reading:
     latest: Numbers
     hindrance: Numbers
     taken: Flags
+    why: Mapping[str, str]
+    """The reason given for a partition that is paused or unreadable."""
 
     def of_facts(self, column: Flags) -> Flags:
         """A column of the facts, row by row of the state; False for the vanished."""
@@ -95,6 +99,7 @@ def gather(
         policy = replace(policy, **{s: getattr(override, s) for s in STREAM_SETTINGS})
     known = facts.streams[name]
     roster = call_roster(name, state.streams[name], facts, policy, reach_back)
+    strategy = choose_strategy(roster.state, known, policy)
     spans, row = _new_spans(known.spans, roster.state)
     latest = (
         np.where(roster.place >= 0, known.partitions.latest[roster.place], -1)
@@ -107,7 +112,7 @@ def gather(
         name=name,
         policy=policy,
         facts=known,
-        state=replace(roster.state, idle=idle),
+        state=replace(roster.state, idle=idle, strategy=strategy),
         place=roster.place,
         rebalanced=roster.rebalanced,
         spans=spans,
@@ -115,6 +120,10 @@ def gather(
         latest=np.maximum(latest, roster.state.position),
         hindrance=_hindered(name, policy, roster.state.names, known, pressure),
         taken=np.zeros(len(spans), dtype=np.bool_),
+        why={
+            **{n: reason for (stream, n), reason in pressure.paused.items() if stream == name},
+            **known.partitions.unreadable,
+        },
     )
 
 
@@ -134,7 +143,8 @@ def _new_spans(spans: Spans, state: StreamState) -> tuple[Spans, Positions]:
     if not np.array_equal(order, np.arange(len(order))):
         spans, row = spans.where(order), row[order]
     # A span may begin before the position, where small chunks have been compacted into one.
-    return replace(spans, start=np.maximum(spans.start, state.position[row])), row
+    start = np.maximum(spans.start, state.position[row])
+    return replace(spans, start=start, rows=np.minimum(spans.rows, spans.end - start)), row
 
 
 def _hindered(
@@ -154,12 +164,17 @@ def _hindered(
 
 
 def lay_out(readings: list[Reading], pressure: Pressure) -> tuple[Lines, Pending]:
-    """All streams side by side: one line per partition, and the spans that could be read."""
+    """All streams side by side: one line per partition, and the spans that could be read.
+
+    Where a stream has one number for all of it, a partition is as far as its largest event time.
+    """
     lines = Lines(
         position=np.concatenate([r.state.position for r in readings]),
         latest=np.concatenate([r.latest for r in readings]),
-        number=np.concatenate([r.state.number for r in readings]),
-        known=np.concatenate([r.state.known for r in readings]),
+        number=np.concatenate(
+            [np.where(r.state.known, r.state.number, r.state.max_seen - _lag(r)) for r in readings]
+        ),
+        known=np.concatenate([r.state.known | r.state.seen for r in readings]),
         idle=np.concatenate([r.state.idle | ~r.state.present for r in readings]),
         max_seen=np.concatenate([r.state.max_seen for r in readings]),
         seen=np.concatenate([r.state.seen for r in readings]),
@@ -210,7 +225,8 @@ def take(reading: Reading, reach: Reach, first_line: int) -> Reading:
     fresh[rows] = True
     max_seen[fresh & ~seen] = np.iinfo(np.int64).min
     np.maximum.at(max_seen, rows, times)
-    spread = reading.facts.spans.disorder
+    # What is not read yet will be told again: it alone is no reason for a batch.
+    spread = reading.facts.spans.disorder if taken.any() else state.position[:0]
     return replace(
         reading,
         taken=taken,

@@ -2,8 +2,9 @@
 
 A sealed partition stays, with its number, until every predecessor of its successors is planned to
 its sealed end; then, in one step, they leave and the successors enter with the minimum of their
-numbers. A partition nobody preceded enters where it begins, and holds the watermark until it is
-known or idle. One that vanishes leaves the merge but not the memory: it returns where it stopped.
+numbers, at their first row. A partition nobody preceded enters where it begins, and holds the
+watermark until it is known or idle. One that vanishes leaves the merge but not the memory: it
+returns where it stopped.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from tidegate import errors
 from tidegate.eventtime.instants import micros
-from tidegate.planning.facts import Facts, Flags, Numbers, Partitions, Positions
+from tidegate.planning.facts import Facts, Flags, Partitions, Positions, flags, numbers
 from tidegate.planning.policy import Policy, Start
 from tidegate.planning.state import StreamState
 
@@ -39,14 +40,15 @@ def call_roster(
     """Bring the roster of one stream up to date, before anything is read."""
     partitions = facts.streams[stream].partitions
     before = state.names
-    if not state.started:
+    starting = not state.started
+    if starting:
         state = _begin(stream, state, facts, policy, reach_back)
         before = state.names
     if state.names == partitions.names and not partitions.sealed.any():
         place = np.arange(len(partitions), dtype=np.intp)
     else:
         where = {name: i for i, name in enumerate(partitions.names)}
-        state = _replace_sealed(state, partitions, where)
+        state = _replace_sealed(state, partitions, where, starting)
         state = _admit_newcomers(state, partitions, where)
         place = np.array([where.get(name, -1) for name in state.names], dtype=np.intp)
     present = place >= 0
@@ -83,7 +85,7 @@ def _begin(
         _refuse_incomplete(stream, cut, partitions)
     else:
         cut = dict(facts.ask.cut_at(stream, policy.start - micros(reach_back)))
-    opened = _append(state, cut, known=False, number=0)
+    opened = _append(state, cut, known=[False] * len(cut), number=[0] * len(cut))
     return replace(opened, started=True, start_cut=cut)
 
 
@@ -111,9 +113,13 @@ def _refuse_truncated(
 
 
 def _replace_sealed(
-    state: StreamState, partitions: Partitions, where: Mapping[str, int]
+    state: StreamState, partitions: Partitions, where: Mapping[str, int], starting: bool
 ) -> StreamState:
-    """Let every completed group of sealed partitions leave, until no more can."""
+    """Let every completed group of sealed partitions leave, until no more can.
+
+    Rows of a successor that were truncated while its predecessors were read are missing, and that
+    is refused; a query that is starting takes what is left.
+    """
     predecessors = _predecessors(partitions)
     while True:
         row_of = {name: i for i, name in enumerate(state.names)}
@@ -125,38 +131,63 @@ def _replace_sealed(
             and partitions.sealed[where[name]]
             and state.position[row_of[name]] >= partitions.latest[where[name]]
         }
-        group = _completed_group(done, row_of, partitions.successors, predecessors)
-        if not group:
+        groups = _completed_groups(done, row_of, where, partitions.successors, predecessors)
+        if not groups:
             return state
-        leaving = sorted(row_of[name] for name in group)
-        entering = dict.fromkeys(s for name in sorted(group) for s in partitions.successors[name])
-        known = bool(state.known[leaving].all())
-        number = int(state.number[leaving].min()) if known else 0
         kept = np.ones(len(state.names), dtype=np.bool_)
-        kept[leaving] = False
-        cut = {name: int(partitions.start[where[name]]) for name in entering if name in where}
-        state = _append(_keep(state, kept), cut, known=known, number=number)
+        cut: dict[str, int] = {}
+        inherited: dict[str, tuple[bool, int]] = {}
+        for group in groups:
+            leaving = [row_of[name] for name in group]
+            known = bool(state.known[leaving].all())
+            number = int(state.number[leaving].min()) if known else 0
+            kept[leaving] = False
+            for heir in sorted({heir for name in group for heir in partitions.successors[name]}):
+                # One that is here already entered while its predecessor had vanished.
+                if heir not in row_of:
+                    cut[heir] = int(partitions.start[where[heir]]) if starting else 0
+                    inherited[heir] = known, number
+        state = _append(
+            _keep(state, kept),
+            cut,
+            known=[known for known, _ in inherited.values()],
+            number=[number for _, number in inherited.values()],
+        )
+        if starting:
+            state = replace(state, start_cut={**state.start_cut, **cut})
 
 
-def _completed_group(
+def _completed_groups(
     done: set[str],
     here: Collection[str],
+    there: Collection[str],
     successors: Mapping[str, tuple[str, ...]],
     predecessors: Mapping[str, tuple[str, ...]],
-) -> set[str]:
-    """Sealed partitions tied together by common successors, all planned to their sealed end."""
+) -> list[set[str]]:
+    """Sealed partitions tied together by common successors, all planned to their sealed end.
+
+    A successor that has vanished before it could enter is waited for.
+    """
+    if not done:
+        return []
     waited_for = set(here) | _descendants(here, successors)
+    judged: set[str] = set()
+    completed: list[set[str]] = []
     for first in sorted(done):
-        group, todo = {first}, [first]
+        if first in judged:
+            continue
+        group, heirs, todo = {first}, set[str](), [first]
         while todo:
             for successor in successors[todo.pop()]:
-                for relative in predecessors[successor]:
-                    if relative in waited_for and relative not in group:
-                        group.add(relative)
-                        todo.append(relative)
-        if group <= done:
-            return group
-    return set()
+                if successor not in heirs:
+                    heirs.add(successor)
+                    new = {name for name in predecessors[successor] if name in waited_for} - group
+                    group |= new
+                    todo.extend(new)
+        judged |= group
+        if group <= done and all(heir in there or heir in here for heir in heirs):
+            completed.append(group)
+    return completed
 
 
 def _admit_newcomers(
@@ -174,7 +205,14 @@ def _admit_newcomers(
         for name in strangers
         if name not in predecessors and name not in past
     }
-    return _append(state, cut, known=False, number=0)
+    # What was truncated before they were known is none of ours, and is not asked for. The others
+    # need no start: one would say that whatever they succeed lies before the start, though it may
+    # be a partition that was read and has vanished.
+    truncated = {name: first for name, first in cut.items() if first}
+    return replace(
+        _append(state, cut, known=[False] * len(cut), number=[0] * len(cut)),
+        start_cut={**state.start_cut, **truncated} if truncated else state.start_cut,
+    )
 
 
 def _predecessors(partitions: Partitions) -> dict[str, tuple[str, ...]]:
@@ -202,27 +240,22 @@ def _descendants(of: Iterable[str], links: Mapping[str, tuple[str, ...]]) -> set
 # ---- rows of the state ----
 
 
-def _append(state: StreamState, cut: Mapping[str, int], *, known: bool, number: int) -> StreamState:
-    count = len(cut)
-    if not count:
+def _append(
+    state: StreamState, cut: Mapping[str, int], *, known: list[bool], number: list[int]
+) -> StreamState:
+    if not cut:
         return state
-
-    def grown(column: Numbers, values: object) -> Numbers:
-        return np.concatenate([column, np.full(count, values, dtype=np.int64)])
-
-    def ruled(column: Flags, value: bool) -> Flags:
-        return np.concatenate([column, np.full(count, value, dtype=np.bool_)])
-
+    none, false, true = np.zeros(len(cut), dtype=np.int64), [False] * len(cut), [True] * len(cut)
     return replace(
         state,
         names=(*state.names, *cut),
-        position=grown(state.position, list(cut.values())),
-        number=grown(state.number, number),
-        max_seen=grown(state.max_seen, 0),
-        known=ruled(state.known, known),
-        seen=ruled(state.seen, False),
-        idle=ruled(state.idle, False),
-        present=ruled(state.present, True),
+        position=np.concatenate([state.position, numbers(cut.values())]),
+        number=np.concatenate([state.number, numbers(number)]),
+        max_seen=np.concatenate([state.max_seen, none]),
+        known=np.concatenate([state.known, flags(known)]),
+        seen=np.concatenate([state.seen, flags(false)]),
+        idle=np.concatenate([state.idle, flags(false)]),
+        present=np.concatenate([state.present, flags(true)]),
     )
 
 

@@ -51,7 +51,11 @@ class Task:
     reads: Mapping[str, Spans]
     rows: int
     behind: Mapping[str, Spans] = field(default_factory=dict)
-    """With `late = next`: where rows below the interval lie that count as if at its beginning."""
+    """With `late = next`: where rows below A lie that count as if their time were A.
+
+    Of their rows those count whose last use lies at or before A. Any other is used late, at its own
+    time, by what is still open: it is in `reads`.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +201,9 @@ def divide(
         division = Division.KEY_RANGE if query.keyed else Division.SHUFFLE
         if query.keyed:
             share = -(-cores // len(tasks))
-            tasks = [part for task in tasks for part in _by_key_range(task, share)]
-            division = Division.KEY_RANGE if len(tasks) > len(pieces) else Division.TIME
+            parts = [part for task in tasks for part in _by_key_range(task, share)]
+            division = Division.KEY_RANGE if len(parts) > len(tasks) else Division.TIME
+            tasks = parts
     return Slice(
         interval,
         tuple(tasks),

@@ -13,18 +13,13 @@ import numpy as np
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.watermark import UNKNOWN, Known, later
 from tidegate.planning.batch import Hold, Reason
-from tidegate.planning.facts import Flags, Numbers
-from tidegate.planning.idleness import idle_partitions
+from tidegate.planning.facts import Flags, Numbers, Offsets
+from tidegate.planning.idleness import empty_stream_idle, idle_partitions
 from tidegate.planning.pace import Hindrance
 from tidegate.planning.policy import Strategy
 from tidegate.planning.reading import Reading
 from tidegate.planning.roster import still_to_come
-from tidegate.planning.watermarks import (
-    choose_strategy,
-    clock_number,
-    events_numbers,
-    passed_mark,
-)
+from tidegate.planning.watermarks import clock_number, events_numbers, passed_marks
 
 _REASONS = {
     Hindrance.BEHIND: Reason.BEHIND,
@@ -53,29 +48,40 @@ class Standing:
 
 def take_stand(reading: Reading, now: Instant, cap: Known, grid: int) -> Standing:
     """Find a stream's numbers and who is idle; `cap` is where a clock would change nothing."""
-    strategy = choose_strategy(reading.state, reading.facts, reading.policy)
-    state = replace(reading.state, strategy=strategy)
-    if strategy is Strategy.EVENTS:
+    state = reading.state
+    if state.strategy is Strategy.EVENTS:
         return _by_events(replace(reading, state=events_numbers(state, reading.policy)))
-    if strategy is Strategy.MARKS:
-        number = passed_mark(
-            reading.facts.marks,
-            state.cut(),
-            still_to_come(state.names, reading.facts.partitions),
-        )
+    number: Known = UNKNOWN
+    unwritten = False
+    if state.strategy is Strategy.MARKS:
+        if passed := _passed(reading):
+            number = reading.facts.marks[passed - 1].lower
         unwritten = not reading.facts.writers
     else:
         number = clock_number(now, cap, reading.waiting_from(), grid)
-        unwritten = False
     number = later(state.stream_number, number)
-    state = replace(state, stream_number=number, unwritten=unwritten)
+    reading = replace(reading, state=replace(state, stream_number=number, unwritten=unwritten))
+    # What lies unread may still be early, whoever is left to write more; a sealed partition that is
+    # still here has successors that are not read.
+    read_up = reading.at_end & ~reading.of_facts(reading.facts.partitions.sealed)
+    read = bool((read_up | ~state.present).all())
+    return _for_all(reading, number, idle=(unwritten and read) or _ended(reading))
+
+
+def _for_all(reading: Reading, number: Known, *, idle: bool) -> Standing:
+    """One row for the whole stream."""
     return Standing(
-        replace(reading, state=state),
+        reading,
         (),
         np.array([0 if number is UNKNOWN else number], dtype=np.int64),
         np.array([number is not UNKNOWN]),
-        np.array([unwritten or _ended(reading)]),
+        np.array([idle]),
     )
+
+
+def _passed(reading: Reading) -> int:
+    to_come = still_to_come(reading.state.names, reading.facts.partitions)
+    return passed_marks(reading.facts.marks, reading.state.cut(), to_come)
 
 
 def _ended(reading: Reading) -> bool:
@@ -90,9 +96,13 @@ def _by_events(reading: Reading) -> Standing:
     judged = idle_partitions(reading.facts, candidates, reading.policy.idle_after)
     idle = at_end & (state.idle | reading.of_facts(judged))
     state = replace(state, idle=idle)
+    reading = replace(reading, state=state)
+    if not state.names:
+        idle_stream = empty_stream_idle(reading.facts, reading.policy.idle_after)
+        return _for_all(reading, UNKNOWN, idle=idle_stream)
     here = state.present
     return Standing(
-        replace(reading, state=state),
+        reading,
         state.names if here.all() else tuple(state.names[i] for i in np.flatnonzero(here)),
         state.number[here],
         state.known[here],
@@ -107,22 +117,46 @@ def find_hold(standing: Standing) -> Hold | None:
     if not active.any():
         return None
     if reading.state.strategy is Strategy.MARKS:
-        return _held_by_writer(reading)
+        return _held_by_reading(reading) or _held_by_writer(reading)
     if reading.state.strategy is Strategy.PROCESSING:
         return Hold(reading.name, Reason.CLOCK)
+    if not standing.names:
+        return Hold(reading.name, Reason.NO_DATA)
     unknown = active & ~standing.known
     lowest = np.where(active, standing.number, np.iinfo(np.int64).max)
     slot = int(np.argmax(unknown)) if unknown.any() else int(np.argmin(lowest))
     row = int(np.flatnonzero(reading.state.present)[slot])
+    if hold := _hindered_or_sealed(reading, row):
+        return hold
+    reason = Reason.LATEST if standing.known[slot] else Reason.NO_DATA
+    return Hold(reading.name, reason, reading.state.names[row])
+
+
+def _hindered_or_sealed(reading: Reading, row: int) -> Hold | None:
+    """Why a partition is not read on, if it is the planner's doing."""
     partition = reading.state.names[row]
     hindrance = Hindrance(int(reading.hindrance[row]))
     if hindrance is not Hindrance.NONE:
-        why = reading.facts.partitions.unreadable.get(partition, "")
+        why = reading.why.get(partition, "")
         return Hold(reading.name, _REASONS[hindrance], partition, detail=why)
     if reading.of_facts(reading.facts.partitions.sealed)[row]:
         return Hold(reading.name, Reason.SEALED, partition)
-    reason = Reason.LATEST if standing.known[slot] else Reason.NO_DATA
-    return Hold(reading.name, reason, partition)
+    return None
+
+
+def _held_by_reading(reading: Reading) -> Hold | None:
+    """A partition that is short of the next mark, or, when nobody writes any more, of its end."""
+    marks, passed, state = reading.facts.marks, _passed(reading), reading.state
+    goal: Offsets = dict(zip(state.names, reading.latest.tolist(), strict=True))
+    if passed < len(marks):
+        goal = marks[passed].cut
+    elif reading.facts.writers:
+        return None
+    short = [i for i, name in enumerate(state.names) if state.position[i] < goal.get(name, 0)]
+    # If none is short, the mark is about partitions that those which are sealed give way to.
+    sealed = reading.of_facts(reading.facts.partitions.sealed)
+    found = (_hindered_or_sealed(reading, row) for row in short or np.flatnonzero(sealed).tolist())
+    return next((hold for hold in found if hold is not None), None)
 
 
 def _held_by_writer(reading: Reading) -> Hold | None:

@@ -59,8 +59,11 @@ class StreamState:
     """The largest event time seen in the stream."""
     disorder: int = 0
     """The largest disorder the log has recorded so far."""
-    late_cut: Offsets = field(default_factory=dict)
-    """The cut at which A was reached: what lies below A behind it has not been given out."""
+    late_cut: Offsets | None = None
+    """The cut at which A was reached: what lies below A behind it has not been given out.
+
+    None where such rows do not wait for the next release.
+    """
 
     def cut(self) -> dict[str, int]:
         """The end of what has been planned, as a cut."""
@@ -199,7 +202,7 @@ class PlannerState:
                 finished=value["finished"],
                 streams={n: StreamState.from_json(s) for n, s in value["streams"].items()},
             )
-        except (ValueError, KeyError, TypeError, zlib.error) as broken:
+        except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as broken:
             raise errors.state_not_read(f"it is damaged: {broken!r}") from None
 
 

@@ -47,8 +47,8 @@ def events_numbers(state: StreamState, policy: Policy) -> StreamState:
     )
 
 
-def passed_mark(marks: Sequence[Mark], here: Offsets, to_come: Collection[str]) -> Known:
-    """The largest lower number whose cut lies at or before the plan's end.
+def passed_marks(marks: Sequence[Mark], here: Offsets, to_come: Collection[str]) -> int:
+    """How many marks have their cut at or before the plan's end; the last of them is the number.
 
     `here` is that end. A cut that names a partition `to_come` is not passed; any other partition
     that is not here is the past.
@@ -68,7 +68,7 @@ def passed_mark(marks: Sequence[Mark], here: Offsets, to_come: Collection[str]) 
             low = middle + 1
         else:
             high = middle
-    return marks[low - 1].lower if low else UNKNOWN
+    return low
 
 
 def clock_number(now: Instant, cap: Known, waiting_from: Known, grid: int) -> Known:

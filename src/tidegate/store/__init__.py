@@ -6,5 +6,7 @@ keep rows from being lost or doubled stand in the heads of `writer.py` and `cata
 
 from tidegate.store.config import Retention, Scaling, StreamConfig
 from tidegate.store.store import Store
+from tidegate.store.transaction import Transaction
+from tidegate.store.writer import Writer
 
-__all__ = ["Store", "StreamConfig", "Scaling", "Retention"]
+__all__ = ["Store", "StreamConfig", "Scaling", "Retention", "Writer", "Transaction"]

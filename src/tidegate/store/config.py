@@ -20,6 +20,7 @@ from tidegate import errors
 from tidegate.eventtime.declaration import EventTimeDeclaration
 from tidegate.eventtime.instants import micros
 from tidegate.eventtime.registry import EventTimeRegistry
+from tidegate.store.routing import can_route_by
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*(\.[A-Za-z_][A-Za-z0-9_\-]*)*")
 LONGEST_NAME: Final = 200
@@ -94,6 +95,9 @@ class StreamConfig:
         for column in self.routing_key:
             if column not in self.schema.names:
                 raise errors.unknown_column(name, column, self.schema.names)
+            kind = self.schema.field(column).type
+            if not can_route_by(kind):
+                raise errors.routing_key_not_hashable(column, str(kind))
         declared = self.declaration
         if declared is not None:
             declared.validate(self.schema, registry, stream=name)

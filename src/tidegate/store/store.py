@@ -10,7 +10,7 @@ machines share a store by a PostgreSQL catalog and a data address all of them ca
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -22,14 +22,22 @@ from sqlalchemy.exc import IntegrityError
 from tidegate import errors
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.registry import EventTimeRegistry
+from tidegate.eventtime.watermark import Known
+from tidegate.marks.cut import Cut
 from tidegate.marks.lineage import Lineage
 from tidegate.marks.segment import Bound
-from tidegate.store.catalog import streams
+from tidegate.store.catalog import holds, streams, time_index
 from tidegate.store.catalog.database import PATIENCE, Database
 from tidegate.store.catalog.migrate import migrate
 from tidegate.store.catalog.streams import SegmentRecord, StreamRecord
 from tidegate.store.config import Retention, Scaling, StreamConfig, check_name
 from tidegate.store.files import DataFiles
+from tidegate.store.group import EXPIRY, Balance, ReaderGroup, Start
+from tidegate.store.maintenance import Maintenance, maintain
+from tidegate.store.mark_cycle import EmbeddedMarks
+from tidegate.store.retention import Truncation, truncate
+from tidegate.store.transaction import expire
+from tidegate.store.writer import Writer
 
 
 def wall_clock() -> Instant:
@@ -52,6 +60,8 @@ class Store:
         self.files = files
         self.clock = clock
         self.registry = registry or EventTimeRegistry()
+        self.on_note: list[Callable[[str], None]] = []
+        """Called with the stream's name after every note."""
 
     @staticmethod
     def open(
@@ -61,10 +71,12 @@ class Store:
         clock: Callable[[], Instant] = wall_clock,
         registry: EventTimeRegistry | None = None,
         patience: timedelta = timedelta(seconds=PATIENCE),
+        embedded_marks: bool = True,
     ) -> Store:
         """Open a store by a folder, or by a catalog URL and a data address.
 
-        The catalog is brought to the current version of its tables.
+        The catalog is brought to the current version of its tables. With `embedded_marks` those who
+        note time through this store run the mark cycles that are due and that no controller runs.
         """
         text = str(address)
         if "://" in text:
@@ -77,7 +89,10 @@ class Store:
             url, where = f"sqlite:///{folder / 'catalog.db'}", str(data or folder / "data")
         database = Database(url, patience=patience.total_seconds())
         migrate(database)
-        return Store(database, DataFiles(where), clock=clock, registry=registry)
+        store = Store(database, DataFiles(where), clock=clock, registry=registry)
+        if embedded_marks:
+            store.on_note.append(EmbeddedMarks(store))
+        return store
 
     def close(self) -> None:
         """Give all connections back."""
@@ -161,6 +176,24 @@ class Store:
         check_name(name)
         self.database.write(lambda on: streams.remove(on, streams.get(on, name)))
 
+    # ---- readers ----
+
+    def reader_group(
+        self,
+        name: str,
+        streams: Sequence[str],
+        *,
+        start: Start = "earliest",
+        balance: Balance = "rows",
+        expiry: timedelta = EXPIRY,
+    ) -> ReaderGroup:
+        """Open a reader group, or make it; one that exists goes on where it is.
+
+        A new one begins at the first readable row, at the end, or at cuts by stream. Segments are
+        given away by rows behind or by time behind.
+        """
+        return ReaderGroup(self, name, streams, start=start, balance=balance, expiry=expiry)
+
     # ---- segments ----
 
     def scale(
@@ -170,6 +203,59 @@ class Store:
         return self.database.write(
             lambda on: streams.scale(on, streams.get(on, name), sealed, opened, self.clock())
         )
+
+    # ---- time and keeping ----
+
+    def cut_at(self, name: str, time: Instant) -> Cut:
+        """The cut that has every row at or after a time behind it."""
+        return self.database.read(lambda on: time_index.cut_at(on, name, time))
+
+    def time_at(self, name: str, cut: Mapping[str, int]) -> Known:
+        """The number of the last mark that a cut has passed."""
+        return self.database.read(lambda on: time_index.time_at(on, name, cut))
+
+    def truncate(
+        self,
+        name: str,
+        *,
+        before: Mapping[str, int] | None = None,
+        time: Instant | None = None,
+        age: timedelta | None = None,
+        size: int | None = None,
+    ) -> Truncation:
+        """Give up rows before a cut or a time, or what exceeds an age or a size.
+
+        Never more than running jobs can spare.
+        """
+        return truncate(self, name, before=before, time=time, age=age, size=size)
+
+    def hold(self, name: str, holder: str, cut: Mapping[str, int]) -> None:
+        """Keep what lies behind a cut from being truncated; renew it at least once a day."""
+        self.database.write(
+            lambda on: holds.hold(on, streams.get(on, name), holder, cut, self.clock())
+        )
+
+    def release(self, name: str, holder: str) -> bool:
+        """Hold nothing any more; return whether anything was held."""
+        return self.database.write(lambda on: holds.release(on, streams.get(on, name), holder))
+
+    def maintain(self, name: str | None = None) -> Maintenance:
+        """Truncate, compact and sweep what is due, of one stream or of all."""
+        return maintain(self, name)
+
+    # ---- writing ----
+
+    def writer(self, stream: str, writer_id: str | None = None, **settings: Any) -> Writer:
+        """Open a writer; one with the same id that is open somewhere is fenced.
+
+        Settings are those of `Writer`: `notes_time`, `sink`, `flush_rows`, `flush_bytes`,
+        `flush_age`, `bad_rows`. Without an id it cannot note time.
+        """
+        return Writer(self, stream, writer_id, **settings)
+
+    def expire_transactions(self) -> int:
+        """Abort every transaction whose time is over; return how many there were."""
+        return expire(self)
 
 
 def _as_declared(found: StreamRecord, config: StreamConfig, exist_ok: bool) -> StreamRecord:

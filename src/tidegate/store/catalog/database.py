@@ -12,6 +12,8 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from threading import RLock
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -45,11 +47,15 @@ class Database:
             self.url = self.url.set(drivername="postgresql+psycopg")
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.patience = patience
+        # SQLite lets those who wait for its lock try again at random: of many threads some would
+        # starve. Inside a process they queue, and only processes compete.
+        self._turn: AbstractContextManager[Any] = RLock() if self.is_sqlite else nullcontext()
         self.engine: Engine = self._sqlite() if self.is_sqlite else self._postgresql()
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run work in a transaction that may change things."""
-        return self._patiently(lambda: self._once(work, writes=True))
+        with self._turn:
+            return self._patiently(lambda: self._once(work, writes=True))
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run work on one consistent moment of the catalog."""

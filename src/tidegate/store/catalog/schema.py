@@ -106,7 +106,10 @@ chunks: Final = Table(
     # Chunks of one width class begin at most 2^class before any time they hold, so a question about
     # [a, b) is one short range of min_time per class.
     Index("ix_chunks_interval", "stream_id", "width_class", "min_time"),
-    Index("ix_chunks_reach", "stream_id", "segment", "running_max"),
+    # The first chunk that reaches a time, also where the running maximum stands still for long.
+    Index("ix_chunks_reach", "stream_id", "segment", "running_max", "start_offset"),
+    # What lies behind an offset, the chunk around it included, is one range.
+    Index("ix_chunks_end", "stream_id", "segment", "end_offset"),
 )
 
 commit_runs: Final = Table(

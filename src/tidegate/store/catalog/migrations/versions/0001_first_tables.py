@@ -111,11 +111,15 @@ def upgrade() -> None:
             name=op.f("uq_chunks_stream_id_segment_start_offset"),
         ),
     )
+    op.create_index("ix_chunks_end", "chunks", ["stream_id", "segment", "end_offset"], unique=False)
     op.create_index(
         "ix_chunks_interval", "chunks", ["stream_id", "width_class", "min_time"], unique=False
     )
     op.create_index(
-        "ix_chunks_reach", "chunks", ["stream_id", "segment", "running_max"], unique=False
+        "ix_chunks_reach",
+        "chunks",
+        ["stream_id", "segment", "running_max", "start_offset"],
+        unique=False,
     )
     op.create_table(
         "commit_runs",
@@ -299,6 +303,7 @@ def downgrade() -> None:
     op.drop_table("commit_runs")
     op.drop_index("ix_chunks_reach", table_name="chunks")
     op.drop_index("ix_chunks_interval", table_name="chunks")
+    op.drop_index("ix_chunks_end", table_name="chunks")
     op.drop_table("chunks")
     op.drop_index(op.f("ix_streams_bucket"), table_name="streams")
     op.drop_table("streams")
