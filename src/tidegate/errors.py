@@ -569,6 +569,18 @@ def update_needs_slices() -> InputError:
     )
 
 
+def next_needs_tumbling(stream: str) -> InputError:
+    """`late = next` where more than one window, or a join, would have to take the row."""
+    return InputError(
+        "next-needs-tumbling",
+        "late rows cannot count in the next window here",
+        detail=f'late = next has one next window; stream "{stream}" is used by overlapping windows'
+        " or by a join.",
+        hint="use tumbling windows or ordered release, or late = route.",
+        fields={"stream": stream},
+    )
+
+
 def partition_unreadable(stream: str, partition: str, reason: str) -> DataError:
     """A partition cannot be read, and the policy says to fail."""
     return DataError(

@@ -633,6 +633,13 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         "Detail: orders.txt: it is not .parquet, .csv or .jsonl.\n"
         "Hint: give a .parquet, .csv or .jsonl file, or - for JSON lines on standard input.",
     ),
+    "next_needs_tumbling": (
+        errors.next_needs_tumbling("orders"),
+        "late rows cannot count in the next window here\n"
+        'Detail: late = next has one next window; stream "orders" is used by overlapping windows'
+        " or by a join.\n"
+        "Hint: use tumbling windows or ordered release, or late = route.",
+    ),
 }
 
 

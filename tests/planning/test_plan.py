@@ -656,6 +656,13 @@ def test_update_runs_correctable_windows_again_and_waits_for_nothing() -> None:
     assert stream.judge(stream.late.min_time).lost.all()
 
 
+def test_next_is_refused_where_there_is_more_than_one_next_window() -> None:
+    hopping = Query.windows(["orders"], seconds(10), slide=seconds(5))
+    with pytest.raises(TidegateError) as caught:
+        Job(hopping, release=Release.TIME, late=Late.NEXT).plan()
+    assert caught.value.code == "next-needs-tumbling"
+
+
 def test_update_is_refused_in_arrival_order() -> None:
     with pytest.raises(TidegateError) as caught:
         Policy(late=Late.UPDATE)

@@ -15,6 +15,7 @@ from datetime import timedelta
 
 import numpy as np
 
+from tidegate import errors
 from tidegate.eventtime.instants import Instant, ceil_to, floor_to, format_instant, micros
 from tidegate.eventtime.lateness import InJoin, Late
 from tidegate.eventtime.watermark import UNKNOWN, Known, claim, later
@@ -44,6 +45,7 @@ def plan(
     """Plan the next batch of a query; see the head of this file."""
     if state.finished:
         return state, _nothing(state, ())
+    _refuse_unclear_next(query, policy)
     own = overrides or {}
     readings = [
         gather(name, state, facts, policy, own.get(name), pressure, side.before)
@@ -92,6 +94,14 @@ def plan(
         holds=holds,
         warnings=_warnings(piece, policy),
     )
+
+
+def _refuse_unclear_next(query: Query, policy: Policy) -> None:
+    """Refuse `late = next` where it would depend on how batches fall which window is next."""
+    if policy.late is Late.NEXT and policy.release is Release.TIME:
+        for name, side in query.sides.items():
+            if side.before or side.after:
+                raise errors.next_needs_tumbling(name)
 
 
 def _nothing(state: PlannerState, holds: tuple[Hold, ...]) -> BatchPlan:

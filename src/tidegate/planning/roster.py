@@ -48,8 +48,9 @@ def call_roster(
         place = np.arange(len(partitions), dtype=np.intp)
     else:
         where = {name: i for i, name in enumerate(partitions.names)}
-        state = _replace_sealed(state, partitions, where, starting)
+        # Newcomers first: one that is sealed already may share successors with those that are here.
         state = _admit_newcomers(state, partitions, where)
+        state = _replace_sealed(state, partitions, where, starting)
         place = np.array([where.get(name, -1) for name in state.names], dtype=np.intp)
     present = place >= 0
     rebalanced = state.names != before or not np.array_equal(present, state.present)

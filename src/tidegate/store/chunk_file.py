@@ -58,6 +58,7 @@ def encode_chunk(table: pa.Table) -> tuple[pa.Buffer, ChunkStats]:
         compression_level=1,
         use_dictionary=False,
         row_group_size=group,
+        write_page_checksum=True,
     )
     content = out.getvalue()
     times = times_of(table)

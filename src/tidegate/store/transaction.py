@@ -88,7 +88,7 @@ class Transaction:
         writer = self._writer
         with writer.lock:
             writer.require_open()
-            encoded = writer.encode(rows)
+            encoded = writer.outlet.encode(rows)
             self._buffer.add(encoded, writer.store.clock())
             full = len(self._buffer) >= writer.flush_rows
             if full or self._buffer.bytes >= writer.flush_bytes:
@@ -109,7 +109,7 @@ class Transaction:
             noted = None if time is None else checked(time)
             if self.mark is None and self.status == OPEN:
                 self._upload()
-            bad = writer.bad_parts(self._buffer, self._life)
+            bad = writer.outlet.bad_parts(self._buffer, self._life)
             mark = self._committed(noted, bad)
             if self.mark is None:
                 writer.counts.bad.update(found.reason for found, _ in self._buffer.bad)
@@ -174,7 +174,7 @@ class Transaction:
                 if sealed.stream_id == self._writer.lane.stream.id:
                     self._reroute(sealed.names)
                 else:
-                    bad = self._writer.rerouted([], bad, sealed)[1]
+                    bad = self._writer.outlet.rerouted([], bad, sealed, self.id)[1]
                 continue
             if found.status != COMMITTED:
                 raise errors.transaction_ended(self.id, found.status)
@@ -192,7 +192,7 @@ class Transaction:
         if found.status != OPEN:
             return found
         pieces = transactions.pieces(on, self.id)
-        ranges = writer.publish(on, pieces, [part.piece for part in bad], now)
+        ranges = writer.outlet.publish(on, pieces, [part.piece for part in bad], now)
         transactions.replace_pieces(on, self.id, [])
         place, lineage = writers.position(on, stream_id)
         if row is None:

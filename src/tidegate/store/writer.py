@@ -33,13 +33,13 @@ from sqlalchemy import Connection
 from tidegate import errors
 from tidegate.eventtime.instants import Instant, checked, micros
 from tidegate.eventtime.watermark import UNKNOWN
-from tidegate.store.bad_rows import errors_lane
 from tidegate.store.buffer import Buffer
-from tidegate.store.catalog import chunks, transactions, writers
+from tidegate.store.catalog import transactions, writers
 from tidegate.store.catalog.chunks import Piece, SegmentSealed
 from tidegate.store.catalog.writers import ANONYMOUS, WriterRow
-from tidegate.store.encoding import Encoded, Rows, encode
-from tidegate.store.lane import Lane, Part
+from tidegate.store.encoding import Rows
+from tidegate.store.lane import Part
+from tidegate.store.outlet import Outlet
 from tidegate.store.ticker import Ticker
 from tidegate.store.transaction import Transaction
 
@@ -53,7 +53,6 @@ TIMEOUT: Final = timedelta(minutes=5)
 """How long a transaction may stay open, by default."""
 LONGEST_ID: Final = 200
 _FORGET: Final = timedelta(days=1)
-_SHOWN: Final = 3
 
 BadRows = Literal["refuse", "route"]
 
@@ -101,11 +100,12 @@ class Writer:
         self.notes_time = notes_time or sink
         self.is_sink = sink
         self.counts = Counts()
-        self.lane = Lane(store, stream)
+        self.outlet = Outlet(
+            store, stream, writer=self.name, writer_id=writer_id, routes=bad_rows == "route"
+        )
+        self.lane = self.outlet.lane
         self.lock = RLock()
         self.flush_rows, self.flush_bytes, self.flush_age = flush_rows, flush_bytes, flush_age
-        self._routes = bad_rows == "route"
-        self._errors: Lane | None = None
         self._failure: Exception | None = None
         self._ticker: Ticker | None = None
         self._every: timedelta | None = None
@@ -143,7 +143,7 @@ class Writer:
             skip = 0 if first_row is None else self.appended - first_row
             if skip < 0:
                 raise errors.row_numbers_skipped(self.stream, self.appended, first_row)
-            encoded = self.encode(rows, skip)
+            encoded = self.outlet.encode(rows, skip)
             self.buffer.add(encoded, self.store.clock())
             if self._is_full() or self._is_old():
                 self.flush()
@@ -250,9 +250,7 @@ class Writer:
             self._closed = True
         if self._ticker is not None:
             self._ticker.stop()
-        self.lane.close()
-        if self._errors is not None:
-            self._errors.close()
+        self.outlet.close()
 
     def __enter__(self) -> Writer:
         return self
@@ -264,38 +262,6 @@ class Writer:
             self.abandon()
 
     # ---- used by transactions too ----
-
-    def encode(self, rows: Rows, skip: int = 0) -> Encoded:
-        """Judge rows; refuse them all when some are bad and nobody wants them routed."""
-        encoded = self._encoded(rows, skip)
-        if encoded.bad and not self._routes:
-            shown = [f'row {b.row}: {b.reason} in "{b.column}"' for b in encoded.bad[:_SHOWN]]
-            raise errors.rows_refused(self.stream, len(encoded.bad), encoded.rows, shown)
-        return encoded
-
-    def bad_parts(self, buffer: Buffer, life: timedelta | None = None) -> list[Part]:
-        """The bad rows of a buffer, written to a file of the stream of errors."""
-        if not buffer.bad:
-            return []
-        table, numbers = buffer.bad_rows(self.id)
-        lane = self.errors_lane()
-        if life is None:
-            return lane.upload(table, numbers, self.name)
-        return lane.upload(table, numbers, self.name, life)
-
-    def errors_lane(self) -> Lane:
-        """The way into the stream of bad rows."""
-        if self._errors is None:
-            self._errors = errors_lane(self.store, self.stream)
-        return self._errors
-
-    def rerouted(
-        self, good: list[Part], bad: list[Part], sealed: SegmentSealed
-    ) -> tuple[list[Part], list[Part]]:
-        """Both kinds of parts, after some segments were found sealed."""
-        if sealed.stream_id == self.lane.stream.id:
-            return self.lane.again(good, sealed.names, self._place()), bad
-        return good, self.errors_lane().again(bad, sealed.names, self.name)
 
     def hold(self, on: Connection, now: Instant) -> WriterRow:
         """Lock the writer's row, unless somebody has taken its id over."""
@@ -358,7 +324,7 @@ class Writer:
     def _write(self, *, note: Instant | None = None, goodbye: bool = False) -> None:
         table, numbers = self.buffer.rows()
         good = self.lane.upload(table, numbers, self._place())
-        bad = self.bad_parts(self.buffer)
+        bad = self.outlet.bad_parts(self.buffer)
         while True:
             try:
                 row = self.store.database.write(
@@ -366,7 +332,7 @@ class Writer:
                 )
                 break
             except SegmentSealed as sealed:
-                good, bad = self.rerouted(good, bad, sealed)
+                good, bad = self.outlet.rerouted(good, bad, sealed, self._place())
         self.counts.rows += len(table)
         self.counts.bad.update(found.reason for found, _ in self.buffer.bad)
         self.buffer = self.buffer.emptied()
@@ -389,7 +355,7 @@ class Writer:
         row = self.hold(on, now)
         if self.buffer.end > row.sequence:
             writers.advance(on, row, self.buffer.end)
-            self.publish(on, _after(good, row.sequence), _after(bad, row.sequence), now)
+            self.outlet.publish(on, _after(good, row.sequence), _after(bad, row.sequence), now)
         if note is None and not goodbye:
             return row
         for found in transactions.open_ones(
@@ -403,43 +369,6 @@ class Writer:
             parted = row.notes.mark.goodbye(place, lineage)
             row = writers.put(on, row, replace(row.notes, mark=parted))
         return row
-
-    def publish(
-        self, on: Connection, good: list[Piece], bad: list[Piece], now: Instant
-    ) -> chunks.Ranges:
-        """Make pieces of the stream and of its stream of errors visible; the offsets of the first.
-
-        Streams, too, are taken in one order everywhere.
-        """
-        mine = self.lane.stream.id
-        lots = {mine: good} if good else {}
-        if bad:
-            lots[self.errors_lane().stream.id] = bad
-        ranges = {
-            stream_id: chunks.publish(on, stream_id, pieces, now)
-            for stream_id, pieces in sorted(lots.items())
-        }
-        return ranges.get(mine, {})
-
-    def _encoded(self, rows: Rows, skip: int) -> Encoded:
-        def once() -> Encoded:
-            return encode(
-                rows,
-                self.lane.stream.config,
-                self.store.registry,
-                self.store.clock(),
-                stream=self.stream,
-                skip=skip,
-            )
-
-        try:
-            return once()
-        except errors.InputError as refused:
-            if refused.code != "unknown-column":
-                raise
-        # The column may have been added since the writer was opened.
-        self.lane.refresh()
-        return once()
 
     def _ready(self) -> None:
         if self._closed:
