@@ -53,7 +53,12 @@ class StoreLog:
     # ---- what a planner asks ----
 
     def snapshot(self, after: Offsets) -> StreamFacts:
-        """The segments, and the spans and marks behind a cut, at one moment of the catalog."""
+        """The segments, and the spans and marks behind a cut, at one moment of the catalog.
+
+        Whoever plans also sees to the marks: a silent writer is dropped by a cycle, and where all
+        are silent nobody notes who would run one.
+        """
+        self.store.see_to_marks(self.name)
         return self.store.database.read(lambda on: spans.snapshot(on, self.name, after))
 
     def overlapping(self, a: Known, b: Instant, start: Offsets, below: Offsets) -> Spans:

@@ -62,6 +62,7 @@ class Store:
         self.registry = registry or EventTimeRegistry()
         self.on_note: list[Callable[[str], None]] = []
         """Called with the stream's name after every note."""
+        self._marks: EmbeddedMarks | None = None
 
     @staticmethod
     def open(
@@ -76,7 +77,8 @@ class Store:
         """Open a store by a folder, or by a catalog URL and a data address.
 
         The catalog is brought to the current version of its tables. With `embedded_marks` those who
-        note time through this store run the mark cycles that are due and that no controller runs.
+        note time or plan through this store run the mark cycles that are due, where no controller
+        does.
         """
         text = str(address)
         if "://" in text:
@@ -91,8 +93,14 @@ class Store:
         migrate(database)
         store = Store(database, DataFiles(where), clock=clock, registry=registry)
         if embedded_marks:
-            store.on_note.append(EmbeddedMarks(store))
+            store._marks = EmbeddedMarks(store)
+            store.on_note.append(store._marks)
         return store
+
+    def see_to_marks(self, name: str) -> None:
+        """Run the mark cycle of a stream if it is due, nobody else does, and it is ours to run."""
+        if self._marks is not None:
+            self._marks(name)
 
     def close(self) -> None:
         """Give all connections back."""
