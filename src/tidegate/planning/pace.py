@@ -209,10 +209,10 @@ def _aligned(
     begins = np.where(lines.known, np.maximum(lines.number, claimed), -LIMIT)
     is_first = first[pending.line] == np.arange(len(pending.line))
     after = np.maximum(pending.reaches - lines.lag[pending.line], claimed)
-    after = np.maximum(after, begins[pending.line])
-    before = np.concatenate([[LIMIT], after[:-1]])
-    # Who is unknown is not slow: it may read as far as everybody, and no further.
-    before[is_first] = np.where(lines.known, begins, LIMIT)[pending.line[is_first]]
+    after = np.maximum(np.where(pending.reaches > -LIMIT, after, -LIMIT), begins[pending.line])
+    before = np.concatenate([[0], after[:-1]])
+    before[is_first] = begins[pending.line[is_first]]
+    before[before == -LIMIT] = LIMIT  # the unknown are not slow: they may read as far as others
 
     taken = _counts(paced, pending.line, len(lines))
     some = taken > 0
