@@ -15,7 +15,6 @@ from importlib.metadata import PackageNotFoundError, version
 
 from tidegate.errors import TidegateError
 from tidegate.eventtime import (
-    END,
     IDLE,
     UNKNOWN,
     EventTimeRegistry,
@@ -35,7 +34,6 @@ __all__ = [
     # what can be known of time
     "UNKNOWN",
     "IDLE",
-    "END",
     # watermarks of partitions, and the time of a row
     "PartitionedWatermarkTracker",
     "PartitionId",

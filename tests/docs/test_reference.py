@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.docs.markdown import ROOT, Page
 
-from tidegate.eventtime.watermark import END, IDLE, UNKNOWN
+from tidegate.eventtime.watermark import IDLE, UNKNOWN
 from tidegate.planning.batch import Reason
 from tidegate.planning.policy import Policy
 
@@ -31,7 +31,7 @@ def test_the_guide_speaks_of_every_setting() -> None:
 
 def test_the_model_defines_the_words_that_are_values() -> None:
     text = (ROOT / "docs" / "model.md").read_text(encoding="utf-8")
-    for word in (UNKNOWN, IDLE, END):
+    for word in (UNKNOWN, IDLE):
         assert f"\n| {word.name} |" in text
 
 

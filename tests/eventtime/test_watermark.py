@@ -5,7 +5,6 @@ import json
 import pytest
 
 from tidegate.eventtime.watermark import (
-    END,
     IDLE,
     UNKNOWN,
     Known,
@@ -18,12 +17,12 @@ from tidegate.eventtime.watermark import (
 
 
 def test_the_words_are_values_of_their_own_and_equal_no_number() -> None:
-    words: list[object] = [UNKNOWN, IDLE, END]
-    assert len(set(words)) == 3
+    words: list[object] = [UNKNOWN, IDLE]
+    assert len(set(words)) == 2
     for word in words:
         assert not isinstance(word, int)
         assert word not in [0, -1, None, -(2**63), 2**63 - 1]
-    assert [repr(word) for word in words] == ["UNKNOWN", "IDLE", "END"]
+    assert [repr(word) for word in words] == ["UNKNOWN", "IDLE"]
 
 
 def test_a_watermark_begins_unknown_which_is_not_zero() -> None:

@@ -79,7 +79,7 @@ from tidegate.eventtime.tracker import (
     PartitionState,
     TrackerMetrics,
 )
-from tidegate.eventtime.watermark import END, IDLE, UNKNOWN, Known, Monotone, Watermark, claim
+from tidegate.eventtime.watermark import IDLE, UNKNOWN, Known, Monotone, Watermark, claim
 
 __all__ = [
     # instants and durations
@@ -97,7 +97,6 @@ __all__ = [
     # what can be known of time
     "UNKNOWN",
     "IDLE",
-    "END",
     "Watermark",
     "Known",
     "Monotone",

@@ -1,8 +1,8 @@
-"""What can be known of time: an instant, or one of three words that are no numbers.
+"""What can be known of time: an instant, or one of two words that are no numbers.
 
 A watermark is UNKNOWN (nothing is known yet), IDLE (no claim, and nobody need wait for one) or an
-instant. END says that a bounded input is over; it is a signal beside the watermark, not a very
-large time.
+instant. The end of a bounded input is none of these: it is a signal beside the watermark, not a
+very large time.
 
 >>> wm = Monotone()
 >>> wm.advance(5), wm.value
@@ -27,6 +27,8 @@ class Unknown(Enum):
     def __repr__(self) -> str:
         return self.name
 
+    __str__ = __repr__
+
 
 class Idle(Enum):
     """The type of IDLE."""
@@ -36,19 +38,11 @@ class Idle(Enum):
     def __repr__(self) -> str:
         return self.name
 
-
-class End(Enum):
-    """The type of END."""
-
-    END = "end"
-
-    def __repr__(self) -> str:
-        return self.name
+    __str__ = __repr__
 
 
 UNKNOWN: Final = Unknown.UNKNOWN
 IDLE: Final = Idle.IDLE
-END: Final = End.END
 
 Watermark: TypeAlias = Instant | Unknown | Idle
 Known: TypeAlias = Instant | Unknown
