@@ -5,10 +5,10 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test setup format lint types check tests constraints bench-core bench-store clean faults
+.PHONY: help demo test setup format lint types check tests constraints bench-core bench-store clean faults test-s3
 
 help:            ## what there is
-	@grep -E '^[a-z-]+: .*## |^[a-z-]+:  *## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+: .*## |^[a-z0-9-]+:  *## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: setup      ## the headline: one global watermark beside the minimum over partitions
 	@$(BIN)/tidegate demo
@@ -37,6 +37,10 @@ tests: $(READY)  ## the test suite
 
 faults: $(READY) ## kills at every step, and load in full numbers
 	@$(BIN)/pytest -q -m faults
+
+test-s3: $(READY)  ## the store on object storage, on an S3 server built with Go
+	@scripts/s3-server
+	@$(BIN)/pytest -q -m s3 tests/s3
 
 format: $(READY) ## put the code into the house style
 	@$(BIN)/ruff check --fix .

@@ -13,7 +13,7 @@ Hint: call register_source first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -967,6 +967,18 @@ def catalog_unavailable(url: str, reason: str) -> ConflictError:
         detail=f"{url}: {reason.strip()}.",
         hint="see that the database runs and can be reached; nothing was half-done, try again.",
         fields={"url": url, "reason": reason},
+        retryable=True,
+    )
+
+
+def upload_expired(paths: Sequence[str]) -> ConflictError:
+    """An upload that took longer than its announcement lives."""
+    return ConflictError(
+        "upload-expired",
+        "upload took too long",
+        detail=f"{len(paths)} of its files may be swept by now, the first is {paths[0]}.",
+        hint="nothing became visible; flush or commit again, the rows are written anew.",
+        fields={"paths": list(paths)},
         retryable=True,
     )
 

@@ -391,6 +391,12 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         "Detail: postgresql://db/shop: connection refused.\n"
         "Hint: see that the database runs and can be reached; nothing was half-done, try again.",
     ),
+    "upload_expired": (
+        errors.upload_expired(["orders/0.e0/a.parquet", "orders/1.e0/b.parquet"]),
+        "upload took too long\n"
+        "Detail: 2 of its files may be swept by now, the first is orders/0.e0/a.parquet.\n"
+        "Hint: nothing became visible; flush or commit again, the rows are written anew.",
+    ),
     "catalog_too_new": (
         errors.catalog_too_new("0009", "0001"),
         "catalog was made by a newer version\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -27,20 +28,29 @@ START = 1_800_000_000_000_000
 """Where the clock of a test stands: 2027-01-15T08:00:00Z."""
 
 
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[URL]:
-    """The address of a running PostgreSQL."""
+def start_postgres() -> Any:
+    """A PostgreSQL server of its own, or the reason why there is none.
+
+    Its folder is not below pytest's: the server runs as another user, and a second run of pytest
+    that begins at the same time closes those folders to others.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             from pgserver import get_server  # type: ignore[attr-defined]
 
-            server = get_server(tmp_path_factory.mktemp("postgres"))
+            return get_server(tempfile.mkdtemp(prefix="tidegate-postgres-"), cleanup_mode="delete")
     except Exception as failure:
         reason = f"no PostgreSQL server: {failure!r}"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[URL]:
+    """The address of a running PostgreSQL."""
+    server = start_postgres()
     url = make_url(server.get_uri()).set(drivername="postgresql+psycopg")
     engine = create_engine(url, isolation_level="AUTOCOMMIT")
     with engine.connect() as on:

@@ -19,11 +19,13 @@ from tests.store.visible import all_of, visible
 from tidegate.errors import TidegateError
 from tidegate.eventtime.watermark import UNKNOWN
 from tidegate.store import Store, Writer
+from tidegate.store.catalog import intents as uploads
 from tidegate.store.catalog import streams, writers
 from tidegate.store.catalog.schema import intents
 from tidegate.store.catalog.schema import streams as stream_rows
 from tidegate.store.catalog.writers import WriterRow
 from tidegate.store.steps import listening
+from tidegate.store.sweep import Sweep, sweep
 from tidegate.testing import ManualClock
 
 ORDERS = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
@@ -392,6 +394,47 @@ def test_an_id_is_checked(tmp_path: Path, name: str) -> None:
     with Store.open(tmp_path) as store:
         orders(store)
         assert code_of(lambda: plain(store, name)) == "writer-id-not-valid"
+
+
+# ---- uploads that take too long ----
+
+
+def test_an_upload_that_outlives_its_announcement_is_never_made_visible(
+    store: Store, clock: ManualClock
+) -> None:
+    orders(store)
+    swept: list[Sweep] = []
+
+    def slow(step: str) -> None:
+        if step == "file: after upload" and not swept:
+            clock.advance(uploads.LIFE)
+            swept.append(sweep(store))
+
+    writer = plain(store)
+    writer.append(table(1, 2))
+    with listening(slow):
+        assert code_of(writer.flush) == "upload-expired"
+    assert swept == [Sweep(expired=1, replaced=0, orphans=1)]
+    assert all_of(store, "orders", "n") == []
+    assert writer.flush() == 1
+    assert all_of(store, "orders", "n") == [1]
+    assert intents_left(store) == 0
+
+
+def test_what_a_transaction_holds_is_kept_from_the_sweep_as_long_as_it_is_open(
+    store: Store, clock: ManualClock
+) -> None:
+    orders(store)
+    transaction = plain(store, flush_rows=2).begin(timeout=4 * uploads.LIFE)
+    transaction.append(table(0, 2))
+    assert intents_left(store) == 0
+    clock.advance(3 * uploads.LIFE)
+    assert sweep(store) == Sweep(0, 0, 0)
+    store.scale("orders", ["0.e0"], [("0", "1/4"), ("1/4", "1/2")])
+    transaction.commit()
+    clock.advance(3 * uploads.LIFE)
+    sweep(store)
+    assert sorted(all_of(store, "orders", "n")) == [0, 1]
 
 
 # ---- many at once ----

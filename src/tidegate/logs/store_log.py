@@ -135,7 +135,7 @@ class StoreLog:
     # ---- to be opened elsewhere ----
 
     def describe(self) -> Description:
-        """What `open_log` needs; with the catalog's address goes whatever password it has."""
+        """What `open_log` needs; with the two addresses go whatever secrets they have."""
         return {
             "kind": "store",
             "name": self.name,

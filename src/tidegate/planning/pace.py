@@ -228,8 +228,8 @@ def _aligned(
     if kept.any():
         return kept
     # The slowest has not been reached by the pace: it goes first, unless it is held.
-    last = counts & (at == slowest)
-    if not (last & (lines.hindered != Hindrance.NONE)).any():
+    last = begins == slowest
+    if not (last & counts & (lines.hindered != Hindrance.NONE)).any():
         candidates = np.flatnonzero(allowed & is_first & last[pending.line])
         if len(candidates):
             kept[candidates[np.argmin(pending.reaches[candidates])]] = True

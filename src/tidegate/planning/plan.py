@@ -3,8 +3,8 @@
 `plan(state, facts, query, policy, now)` gives the next state and the batch that leads to it. It has
 no clock, reads no rows and keeps nothing. When nothing moves it returns the state it was given.
 
-The steps, in order: call the roster and gather what is new; pace; take; find every stream's
-standing; merge them into W; release the interval that W completes.
+The steps, in order: call the roster and gather what is new; pace; take; look behind A; find every
+stream's standing; merge them into W; release the interval that W completes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from datetime import timedelta
 
 import numpy as np
 
-from tidegate import errors
 from tidegate.eventtime.instants import Instant, ceil_to, floor_to, format_instant, micros
-from tidegate.eventtime.lateness import InJoin, Late
+from tidegate.eventtime.lateness import Late
 from tidegate.eventtime.watermark import UNKNOWN, Known, claim, later
 from tidegate.planning.batch import BatchPlan, Correction, Hold, StreamPlan
+from tidegate.planning.behind import (
+    first_of_ours,
+    refuse_unclear_next,
+    rows_behind,
+    waiting_behind,
+    waits_for_next,
+)
 from tidegate.planning.facts import Facts, Spans
 from tidegate.planning.pace import pace
 from tidegate.planning.policy import NO_PRESSURE, Policy, Pressure, Release, Strategy
@@ -27,7 +33,7 @@ from tidegate.planning.query import Query
 from tidegate.planning.reading import Reading, gather, lay_out, smallest_time, take
 from tidegate.planning.slices import Interval, Slice, choose_interval, divide, shifted
 from tidegate.planning.standing import Standing, find_hold, take_stand
-from tidegate.planning.state import PlannerState, StreamState
+from tidegate.planning.state import PlannerState
 from tidegate.planning.watermarks import merged
 
 
@@ -45,15 +51,15 @@ def plan(
     """Plan the next batch of a query; see the head of this file."""
     if state.finished:
         return state, _nothing(state, ())
-    _refuse_unclear_next(query, policy)
+    refuse_unclear_next(query, policy)
     own = overrides or {}
     readings = [
         gather(name, state, facts, policy, own.get(name), pressure, side.before)
         for name, side in query.sides.items()
     ]
     readings = _paced(readings, state, policy, pressure)
-    readings = [_waiting_behind(reading, state, policy) for reading in readings]
-    behind = _rows_behind(readings, state, facts, query)
+    readings = [waiting_behind(reading, state, policy) for reading in readings]
+    behind = rows_behind(readings, state, facts, query)
     closing = _closing_time(readings, state, query, behind)
     patience = _patience(query, policy)
     cap = shifted(closing, patience)
@@ -94,14 +100,6 @@ def plan(
         holds=holds,
         warnings=_warnings(piece, policy),
     )
-
-
-def _refuse_unclear_next(query: Query, policy: Policy) -> None:
-    """Refuse `late = next` where it would depend on how batches fall which window is next."""
-    if policy.late is Late.NEXT and policy.release is Release.TIME:
-        for name, side in query.sides.items():
-            if side.before or side.after:
-                raise errors.next_needs_tumbling(name)
 
 
 def _nothing(state: PlannerState, holds: tuple[Hold, ...]) -> BatchPlan:
@@ -235,7 +233,7 @@ def _release(
     )
     begin = min(lowest, interval.b) if interval.a is UNKNOWN else interval.a
     streams = {
-        name: replace(stream, late_cut=cuts[name] if _waits_for_next(stream, policy) else None)
+        name: replace(stream, late_cut=cuts[name] if waits_for_next(stream, policy) else None)
         for name, stream in draft.streams.items()
     }
     return replace(
@@ -253,53 +251,6 @@ def _release_limit(watermark: Known, closing: Known, patience: int, query: Query
     if closing is not UNKNOWN:
         return ceil_to(closing, grid)
     return UNKNOWN if watermark is UNKNOWN else floor_to(watermark + 1 - patience, grid)
-
-
-def _waits_for_next(stream: StreamState, policy: Policy) -> bool:
-    """Whether rows below A count in the next release: by policy, or because none is late."""
-    counts = policy.late is Late.NEXT or stream.strategy is Strategy.PROCESSING
-    return policy.release is Release.TIME and counts
-
-
-def _waiting_behind(reading: Reading, state: PlannerState, policy: Policy) -> Reading:
-    """From where on rows below A wait for the next release; what came under another policy is past.
-
-    Nothing changes where nothing is read: a policy alone is no reason for a batch.
-    """
-    before, now = state.streams[reading.name], reading.state
-    if not reading.taken.any():
-        return reading
-    since = before.late_cut
-    if not _waits_for_next(now, policy):
-        since = None
-    elif since is None and state.released is not UNKNOWN:
-        since = before.cut()
-    return replace(reading, state=replace(now, late_cut=since))
-
-
-def _rows_behind(
-    readings: list[Reading], state: PlannerState, facts: Facts, query: Query
-) -> dict[str, Spans]:
-    """Spans whose rows below A have come since A was reached, where such rows still count."""
-    a = state.released
-    if a is UNKNOWN:
-        return {}
-    found: dict[str, Spans] = {}
-    for reading in readings:
-        name, since, cut = reading.name, reading.state.late_cut, reading.state.cut()
-        first = _first_of_ours(state, query, name)
-        if since is None or since == cut or (first is not UNKNOWN and first >= a):
-            continue
-        spans = facts.ask.overlapping(name, first, a, since, cut)
-        if len(spans):
-            found[name] = spans
-    return found
-
-
-def _first_of_ours(state: PlannerState, query: Query, name: str) -> Known:
-    """The smallest time that counts in a query which starts at a time."""
-    side = query.sides[name]
-    return shifted(state.origin, -micros(side.before) if isinstance(side.use, InJoin) else 0)
 
 
 # ---- what the batch says ----
@@ -324,7 +275,7 @@ def _stream_plan(
         use=side.use,
         watermark_before=UNKNOWN if timeless else state.watermark,
         closed=UNKNOWN if timeless else closed,
-        origin=_first_of_ours(draft, query, reading.name),
+        origin=first_of_ours(draft, query, reading.name),
         names=standing.names,
         number=standing.number,
         known=standing.known,

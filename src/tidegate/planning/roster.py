@@ -44,9 +44,8 @@ def call_roster(
     if starting:
         state = _begin(stream, state, facts, policy, reach_back)
         before = state.names
-    if state.names == partitions.names and not partitions.sealed.any():
-        place = np.arange(len(partitions), dtype=np.intp)
-    else:
+    place = _settled(state, partitions)
+    if place is None:
         where = {name: i for i, name in enumerate(partitions.names)}
         # Newcomers first: one that is sealed already may share successors with those that are here.
         state = _admit_newcomers(state, partitions, where)
@@ -58,6 +57,21 @@ def call_roster(
     # Who returns is active at once.
     idle = state.idle & present & state.present
     return Roster(replace(state, present=present, idle=idle), place, rebalanced)
+
+
+def _settled(state: StreamState, partitions: Partitions) -> Positions | None:
+    """Where everybody is, if all that are open are here and nobody else.
+
+    Then those that are sealed are the past, however many they have become.
+    """
+    opened = np.flatnonzero(~partitions.sealed)
+    if len(opened) != len(state.names):
+        return None
+    if len(opened) == len(partitions) and state.names == partitions.names:
+        return opened
+    where = {partitions.names[i]: i for i in opened.tolist()}
+    places = [where.get(name, -1) for name in state.names]
+    return None if -1 in places else np.array(places, dtype=np.intp)
 
 
 # ---- the start, resolved once ----
@@ -122,6 +136,7 @@ def _replace_sealed(
     is refused; a query that is starting takes what is left.
     """
     predecessors = _predecessors(partitions)
+    past = _descendants(state.names, predecessors)
     while True:
         row_of = {name: i for i, name in enumerate(state.names)}
         done = {
@@ -144,8 +159,8 @@ def _replace_sealed(
             number = int(state.number[leaving].min()) if known else 0
             kept[leaving] = False
             for heir in sorted({heir for name in group for heir in partitions.successors[name]}):
-                # One that is here already entered while its predecessor had vanished.
-                if heir not in row_of:
+                # One that is here, or was, entered while its predecessor had vanished.
+                if heir not in row_of and heir not in past:
                     cut[heir] = int(partitions.start[where[heir]]) if starting else 0
                     inherited[heir] = known, number
         state = _append(

@@ -16,13 +16,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from tidegate.errors import TidegateError
 from tidegate.store.catalog import chunk_rows, intents, removal
 from tidegate.store.catalog.chunk_rows import ChunkRow
 from tidegate.store.catalog.schema import chunks, segments
-from tidegate.store.catalog.schema import intents as uploads
 from tidegate.store.catalog.streams import SegmentRecord, StreamRecord
 from tidegate.store.chunk_file import EVENT_TIME, GROUPS, SMALLEST_GROUP, encode_chunk
 from tidegate.store.reading import read
@@ -131,7 +130,7 @@ def _replace(
         return True  # the answer to an earlier attempt was lost
     if start is None or start > first.start or there != group:
         return False
-    if on.execute(delete(uploads).where(uploads.c.path == path)).rowcount == 0:
+    if not intents.withdraw(on, [path]):
         return False  # the upload took so long that its announcement expired: the sweep may come
     removal.remove(on, group, now)
     on.execute(insert(chunks).values(_joined(stream_id, group, path, size)))

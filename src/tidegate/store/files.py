@@ -3,13 +3,17 @@
 A path is relative to the store's data address and never reused. A file is written under its final
 name before anything in the catalog speaks of it, and made durable before the catalog does.
 
-Local folders, S3 (`s3://bucket/prefix?endpoint_override=...&scheme=http`) and HDFS are opened by
-their address.
+Local folders, S3 (`s3://key:secret@bucket/prefix?endpoint_override=...&scheme=http`) and HDFS are
+opened by their address. What an address holds of secrets is not shown.
+
+>>> shown("s3://key:secret@bucket/shop?scheme=http")
+'s3://***@bucket/shop?scheme=http'
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,9 +34,15 @@ class DataFiles:
                 self.system, self.root = fs.FileSystem.from_uri(self.address)
             else:
                 self.system, self.root = fs.LocalFileSystem(), str(Path(address).resolve())
-            self.system.create_dir(self.root, recursive=True)
+            self.has_folders = self.system.type_name != "s3"
+            # Of a bucket it is enough that it is there: folders in it would be objects of their
+            # own, and whoever only reads could not make them.
+            needed = self.root if self.has_folders else self.root.split("/", 1)[0]
+            self.system.create_dir(needed, recursive=True)
         except (OSError, pa.ArrowException) as failure:
-            raise errors.data_unavailable(self.address, str(failure)) from failure
+            reason = str(failure).replace(self.address, shown(self.address)).rstrip(".")
+            # Without its cause, whose text may show the secrets of the address.
+            raise errors.data_unavailable(shown(self.address), reason) from None
         self.is_local = isinstance(self.system, fs.LocalFileSystem)
 
     def full(self, path: str) -> str:
@@ -43,9 +53,11 @@ class DataFiles:
         """Write a file in one go, make it durable, and return its size."""
         target = self.full(path)
         reached("file: before upload")
-        self.system.create_dir(target.rsplit("/", 1)[0], recursive=True)
+        if self.has_folders:
+            self.system.create_dir(target.rsplit("/", 1)[0], recursive=True)
         with self.system.open_output_stream(target) as out:
             out.write(content)
+            reached("file: during upload")
         if self.is_local:
             _make_durable(target)
         reached("file: after upload")
@@ -76,6 +88,12 @@ class DataFiles:
         for info in self.system.get_file_info(selector):
             if info.type == fs.FileType.File:
                 yield info.path.removeprefix(self.root).lstrip("/")
+
+
+def shown(address: str) -> str:
+    """An address for messages: without the key and the secret that may stand in it."""
+    # Up to the last @, as a secret that was not quoted may hold any character.
+    return re.sub(r"://.*:.*@", "://***@", address, count=1, flags=re.DOTALL)
 
 
 def _make_durable(path: str) -> None:

@@ -68,18 +68,26 @@ class Outlet:
         return good, self._errors_lane().again(bad, sealed.names, self._writer)
 
     def publish(
-        self, on: Connection, good: list[Piece], bad: list[Piece], now: Instant
+        self,
+        on: Connection,
+        good: list[Piece],
+        bad: list[Piece],
+        now: Instant,
+        *,
+        staged: bool = False,
     ) -> chunks.Ranges:
         """Make pieces of the stream and of its stream of errors visible; the offsets of the first.
 
-        Streams, too, are taken in one order everywhere.
+        Streams, too, are taken in one order everywhere. `staged`: a transaction holds the first.
         """
         mine = self.lane.stream.id
         lots = {mine: good} if good else {}
         if bad:
             lots[self._errors_lane().stream.id] = bad
         ranges = {
-            stream_id: chunks.publish(on, stream_id, pieces, now)
+            stream_id: chunks.publish(
+                on, stream_id, pieces, now, staged=staged and stream_id == mine
+            )
             for stream_id, pieces in sorted(lots.items())
         }
         return ranges.get(mine, {})

@@ -192,7 +192,7 @@ class Transaction:
         if found.status != OPEN:
             return found
         pieces = transactions.pieces(on, self.id)
-        ranges = writer.outlet.publish(on, pieces, [part.piece for part in bad], now)
+        ranges = writer.outlet.publish(on, pieces, [part.piece for part in bad], now, staged=True)
         transactions.replace_pieces(on, self.id, [])
         place, lineage = writers.position(on, stream_id)
         if row is None:
@@ -226,7 +226,6 @@ class Transaction:
             found = self._met(on)[1]
             if found.status == OPEN:
                 transactions.replace_pieces(on, self.id, after)
-                intents.withdraw(on, [p.path for p in held if p.segment in sealed])
             return found
 
         self._require_open(writer.store.database.write(work))

@@ -55,11 +55,19 @@ class SegmentSealed(Exception):
         self.names = frozenset(names)
 
 
-def publish(on: Connection, stream_id: int, pieces: Sequence[Piece], now: Instant) -> Ranges:
+def publish(
+    on: Connection,
+    stream_id: int,
+    pieces: Sequence[Piece],
+    now: Instant,
+    *,
+    staged: bool = False,
+) -> Ranges:
     """Make pieces visible, those of one segment in the order given; return their offsets.
 
     The commit instant is `now`, or the latest one of a segment if the clock has stepped back.
-    Raises `SegmentSealed`, and then the caller's transaction must not be committed.
+    Raises `SegmentSealed`, and then the caller's transaction must not be committed. The uploads
+    must still be announced, unless they are `staged`: held by an open transaction.
     """
     by_number: dict[int, list[Piece]] = {}
     for piece in pieces:
@@ -93,7 +101,8 @@ def publish(on: Connection, stream_id: int, pieces: Sequence[Piece], now: Instan
             ),
             news["segments"],
         )
-    intents.withdraw(on, [piece.path for piece in pieces])
+    if not staged:
+        intents.redeem(on, [piece.path for piece in pieces])
     return ranges
 
 

@@ -2,7 +2,7 @@
 
 An upload is announced before it begins, and the announcement goes in the transaction that makes the
 file visible. So the sweep knows every file: visible, announced, or left behind by a crash. An
-announcement that nobody withdraws expires.
+announcement that nobody withdraws expires, and its file never becomes visible.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select
 
+from tidegate import errors
 from tidegate.eventtime.instants import Instant, micros
 from tidegate.store.catalog.schema import intents
 
@@ -34,8 +35,21 @@ def announce(on: Connection, paths: Sequence[str], now: Instant, life: timedelta
         on.execute(insert(intents), fresh)
 
 
-def withdraw(on: Connection, paths: Iterable[str]) -> None:
-    """The files are visible now, or not wanted any more."""
-    gone = list(paths)
-    if gone:
-        on.execute(delete(intents).where(intents.c.path.in_(gone)))
+def withdraw(on: Connection, paths: Iterable[str]) -> set[str]:
+    """The files are known otherwise now, or not wanted any more; return those still announced."""
+    given = list(paths)
+    if not given:
+        return set()
+    gone = delete(intents).where(intents.c.path.in_(given)).returning(intents.c.path)
+    return set(on.execute(gone).scalars())
+
+
+def redeem(on: Connection, paths: Iterable[str]) -> None:
+    """Withdraw announcements for good; an error if one of them has expired.
+
+    Then the sweep may have come for the file already, or may be about to.
+    """
+    given = set(paths)
+    lost = given - withdraw(on, given)
+    if lost:
+        raise errors.upload_expired(sorted(lost))

@@ -124,7 +124,6 @@ def abort(
         return writer, []
     paths = [piece.path for piece in pieces(on, found.id)]
     on.execute(delete(transaction_chunks).where(transaction_chunks.c.transaction_id == found.id))
-    intents.withdraw(on, paths)
     if writer is not None and found.id in writer.notes.open:
         place, lineage = writers.position(on, found.stream_id)
         writer = writers.put(on, writer, writer.notes.abort(found.id, place, lineage))
@@ -164,16 +163,20 @@ def pieces(on: Connection, transaction: str) -> list[Piece]:
 def add_pieces(on: Connection, transaction: str, added: Sequence[Piece]) -> None:
     """Record files that were written; those that are recorded already stay as they are.
 
-    The transaction's row is locked by the caller.
+    From now on the transaction keeps them from the sweep, and their announcements go. The
+    transaction's row is locked by the caller.
     """
     known = {piece.path for piece in pieces(on, transaction)}
     fresh = [piece for piece in added if piece.path not in known]
     if fresh:
+        intents.redeem(on, [piece.path for piece in fresh])
         on.execute(insert(transaction_chunks), [_values(transaction, p) for p in fresh])
 
 
 def replace_pieces(on: Connection, transaction: str, all_of_them: Sequence[Piece]) -> None:
     """Have a transaction hold these files, in this order, and no others."""
+    known = {piece.path for piece in pieces(on, transaction)}
+    intents.redeem(on, [piece.path for piece in all_of_them if piece.path not in known])
     on.execute(delete(transaction_chunks).where(transaction_chunks.c.transaction_id == transaction))
     if all_of_them:
         on.execute(insert(transaction_chunks), [_values(transaction, p) for p in all_of_them])
