@@ -84,14 +84,14 @@ class _Density:
 
     def __init__(self, spans: Spans, weight: Numbers) -> None:
         timed = spans.timed
-        self._low = spans.min_time[timed].astype(np.float64)
-        self._width = (spans.max_time - spans.min_time)[timed].astype(np.float64) + 1.0
-        self._weight = weight[timed].astype(np.float64)
+        self.low = spans.min_time[timed].astype(np.float64)
+        self.width = (spans.max_time - spans.min_time)[timed].astype(np.float64) + 1.0
+        self.weight = weight[timed].astype(np.float64)
 
     def before(self, time: Instant) -> float:
-        share = np.clip((time - self._low) / self._width, 0.0, 1.0)
+        share = np.clip((time - self.low) / self.width, 0.0, 1.0)
         # Not `@`: for so few numbers the threads of BLAS cost more than they bring.
-        return float((share * self._weight).sum())
+        return float((share * self.weight).sum())
 
     def between(self, a: Known, b: Instant) -> float:
         return self.before(b) - (0.0 if a is UNKNOWN else self.before(a))
@@ -189,7 +189,7 @@ def divide(
     begin = min(begin, interval.b)
     total = sum(density.between(interval.a, interval.b) for density in densities)
     wanted = max(round(cores * tasks_per_core), 1)
-    bounds = _boundaries(densities, interval, begin, grid, total, wanted)
+    bounds = _boundaries(densities, interval, begin, grid, wanted)
     pieces = [
         Interval(a, b) for a, b in zip([interval.a, *bounds], [*bounds, interval.b], strict=True)
     ]
@@ -215,27 +215,29 @@ def divide(
 
 
 def _boundaries(
-    densities: list[_Density],
-    interval: Interval,
-    begin: Instant,
-    grid: int,
-    total: float,
-    wanted: int,
+    densities: list[_Density], interval: Interval, begin: Instant, grid: int, wanted: int
 ) -> list[Instant]:
     """Points of the grid, inside the interval, that give pieces of about equally many rows."""
-    steps = -(-(interval.b - begin) // grid)
-    bounds: list[Instant] = []
-    for share in range(1, wanted):
-        target = total * share / wanted
-        low, high = 0, steps
-        while low < high:
-            middle = (low + high) // 2
-            reached = sum(d.between(interval.a, begin + middle * grid) for d in densities)
-            low, high = (middle + 1, high) if reached < target else (low, middle)
-        bound = begin + low * grid
-        if bound < interval.b and bound > (bounds[-1] if bounds else begin):
-            bounds.append(bound)
-    return bounds
+    # The rows before a time are a broken line: its corners are where spans begin and end.
+    low = np.concatenate([density.low for density in densities]) - begin
+    width = np.concatenate([density.width for density in densities])
+    weight = np.concatenate([density.weight for density in densities])
+    if not len(low):
+        return []
+    corners = np.concatenate([low, low + width])
+    order = np.argsort(corners, kind="stable")
+    corners = corners[order]
+    slopes = np.cumsum(np.concatenate([weight / width, -weight / width])[order])
+    rows = np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(corners))])
+    rows = np.maximum.accumulate(rows)
+    first, last = np.interp([0.0, interval.b - begin], corners, rows)
+    targets = first + (last - first) * np.arange(1, wanted) / wanted
+    right = np.searchsorted(rows, targets).clip(1, len(rows) - 1)
+    rise = np.maximum(rows[right] - rows[right - 1], np.finfo(np.float64).tiny)
+    share = ((targets - rows[right - 1]) / rise).clip(0.0, 1.0)
+    times = corners[right - 1] + share * (corners[right] - corners[right - 1])
+    steps = np.unique(-(-np.rint(times).astype(np.int64) // grid)).tolist()
+    return [begin + step * grid for step in steps if 0 < step * grid < interval.b - begin]
 
 
 def _task(
