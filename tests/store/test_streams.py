@@ -104,6 +104,15 @@ def test_scaling_seals_segments_and_opens_their_successors(store: Store) -> None
     assert store.describe("orders").epoch == 1
 
 
+def test_segments_are_split_and_merged_by_hand(store: Store) -> None:
+    store.create_stream("orders", ORDERS, segments=2)
+    assert store.split("orders", "0.e0", 3).successors_of("0.e0") == ("2.e1", "3.e1", "4.e1")
+    assert store.merge("orders", "4.e1", "1.e0").successors_of("1.e0") == ("5.e2",)
+    with pytest.raises(TidegateError):
+        store.merge("orders", "2.e1", "5.e2")  # 3.e1 lies between them
+    assert store.describe("orders").epoch == 2
+
+
 def test_a_scale_that_does_not_cover_the_same_keys_changes_nothing(store: Store) -> None:
     store.create_stream("orders", ORDERS, segments=2)
     with pytest.raises(TidegateError):

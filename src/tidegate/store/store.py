@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from tidegate.eventtime.registry import EventTimeRegistry
 from tidegate.eventtime.watermark import Known
 from tidegate.marks.cut import Cut
 from tidegate.marks.lineage import Lineage
-from tidegate.marks.segment import Bound
+from tidegate.marks.segment import Bound, Segment
 from tidegate.store.catalog import holds, streams, time_index
 from tidegate.store.catalog.database import PATIENCE, Database
 from tidegate.store.catalog.migrate import migrate
@@ -211,6 +212,26 @@ class Store:
         return self.database.write(
             lambda on: streams.scale(on, streams.get(on, name), sealed, opened, self.clock())
         )
+
+    def split(self, name: str, segment: str, parts: int = 2) -> Lineage:
+        """Split an open segment into equal parts."""
+        found = self._segment(name, segment)
+        if parts < 2:
+            raise errors.wrong_setting("parts", parts, ["2 or more"])
+        width = (found.high - found.low) / parts
+        bounds = [found.low + n * width for n in range(parts)] + [found.high]
+        return self.scale(name, [segment], list(pairwise(bounds)))
+
+    def merge(self, name: str, first: str, second: str) -> Lineage:
+        """Merge two open segments whose keys meet; otherwise it is an error, and nothing is done."""
+        pair = sorted(
+            (self._segment(name, first), self._segment(name, second)), key=lambda s: s.low
+        )
+        return self.scale(name, [first, second], [(pair[0].low, pair[1].high)])
+
+    def _segment(self, name: str, segment: str) -> Segment:
+        lineage = self.database.read(lambda on: streams.lineage(on, streams.get(on, name).id))
+        return lineage.segment(segment)
 
     # ---- time and keeping ----
 
