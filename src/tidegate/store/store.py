@@ -223,10 +223,9 @@ class Store:
         return self.scale(name, [segment], list(pairwise(bounds)))
 
     def merge(self, name: str, first: str, second: str) -> Lineage:
-        """Merge two open segments whose keys meet; otherwise it is an error, and nothing is done."""
-        pair = sorted(
-            (self._segment(name, first), self._segment(name, second)), key=lambda s: s.low
-        )
+        """Merge two open segments whose keys meet; if they do not, it is an error."""
+        both = [self._segment(name, segment) for segment in (first, second)]
+        pair = sorted(both, key=lambda segment: segment.low)
         return self.scale(name, [first, second], [(pair[0].low, pair[1].high)])
 
     def _segment(self, name: str, segment: str) -> Segment:
