@@ -5,7 +5,7 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test setup format lint types check tests constraints bench-core bench-store clean faults test-s3
+.PHONY: help demo test setup format lint types tests constraints bench-core bench-store clean faults test-s3
 
 help:            ## what there is
 	@grep -E '^[a-z0-9-]+: .*## |^[a-z0-9-]+:  *## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14

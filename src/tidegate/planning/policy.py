@@ -81,6 +81,7 @@ class Policy:
 
     `max_rows` and `max_bytes` are without limit here; `fitted` chooses them for given executors.
     `max_amplification`: a plan that reads more than so many rows for each it releases says so.
+    `max_future` is carried here and judged by the log, where a row meets the clock it came in by.
     """
 
     watermark: Strategy = Strategy.AUTO
