@@ -1,24 +1,22 @@
 """The speed of the store: `python -m bench.store`, or `make bench-store`.
 
 Writers are compared with plain `pyarrow.parquet` on the same rows in the same run, both made
-durable; the catalog is asked over a million chunks, on SQLite and on PostgreSQL.
+durable (`bench/writing.py`); the catalog is asked over a million chunks, on SQLite and on
+PostgreSQL.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from rich.console import Console
 from sqlalchemy import insert, update
 from sqlalchemy.engine import make_url
@@ -26,6 +24,7 @@ from sqlalchemy.engine import make_url
 from bench import million
 from bench.report import Row, publish
 from bench.stopwatch import nanoseconds
+from bench.writing import measured
 from tidegate.marks.cut import Cut
 from tidegate.marks.lineage import Lineage
 from tidegate.marks.transaction_notes import WriterNotes
@@ -38,8 +37,6 @@ from tidegate.store.mark_cycle import run_due_cycle
 from tidegate.store.routing import hashes, segment_index
 
 FLUSH = 100_000
-FLUSHES = 16
-WRITERS = 8
 NOTING = 1_000
 
 
@@ -69,62 +66,8 @@ def orders(count: int = FLUSH) -> pa.Table:
     )
 
 
-# ---- writing ----
-
-
 def writing(folder: Path) -> list[Row]:
-    table = orders()
-    plain = _rate(lambda: _plain(folder / "plain", table), FLUSHES * table.num_rows)
-    rows = [Row("plain pyarrow.parquet, durable", plain, "rows/s")]
-    for writers in (1, WRITERS):
-        for notes in (False, True):
-            name = f"{writers} writer{'s' * (writers > 1)}{', noting time' * notes}"
-            with Store.open(folder / f"write-{writers}-{notes}") as store:
-                store.create_stream(
-                    "orders",
-                    table.schema,
-                    event_column="at",
-                    routing_key=("customer",),
-                    segments=writers,
-                )
-                took = _rate(
-                    lambda w=writers, n=notes, s=store: _write(s, table, w, n),  # type: ignore[misc]
-                    FLUSHES * table.num_rows,
-                )
-            rows.append(Row(name, took, "rows/s"))
-            share = took / plain
-            rows.append(Row("  of plain writing", share, "times", target=0.5, at_least=True))
-    return rows
-
-
-def _rate(act: Callable[[], object], count: int) -> float:
-    began = perf_counter()
-    act()
-    return count / (perf_counter() - began)
-
-
-def _plain(folder: Path, table: pa.Table) -> None:
-    folder.mkdir()
-    for number in range(FLUSHES):
-        path = folder / f"{number}.parquet"
-        pq.write_table(table, path)
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
-
-
-def _write(store: Store, table: pa.Table, writers: int, notes: bool) -> None:
-    def one(number: int) -> None:
-        share = range(number, FLUSHES, writers)
-        with store.writer("orders", f"w{number}", notes_time=notes, flush_rows=FLUSH) as writer:
-            for turn in share:
-                writer.append(table)
-                if notes:
-                    writer.note_time(turn)
-                else:
-                    writer.flush()
-
-    with ThreadPoolExecutor(writers) as pool:
-        list(pool.map(one, range(writers)))
+    return list(measured(folder, orders()))
 
 
 def latency(folder: Path) -> list[Row]:

@@ -37,6 +37,8 @@ class TidegateError(Exception):
         self.hint = hint
         self.fields = dict(fields or {})
         self.retryable = retryable
+        # Traces of tasks reach the driver as text: the code in it makes the error again.
+        self.add_note(f"Code: {code}")
 
     def __str__(self) -> str:
         lines = [self.primary]
@@ -635,6 +637,114 @@ def query_finished(lineage: str) -> InputError:
     )
 
 
+def query_fenced(
+    query: str, lineage: str, batch: int, found_lineage: str | None, found_batch: int | None
+) -> ConflictError:
+    """A batch that does not follow what its query has committed."""
+    if found_lineage is None:
+        there = "the store has no record of it"
+        why = "the record was reset, or this is another store"
+    elif found_lineage != lineage:
+        there = f"the store has batch {found_batch} of another history, {found_lineage}"
+        why = "another checkpoint of this query was used, or this one was deleted and made anew"
+    else:
+        there = f"the store has batch {found_batch} of it"
+        why = "another driver runs this query, or the checkpoint is older than what was committed"
+    return ConflictError(
+        "query-fenced",
+        "query is fenced",
+        detail=f'batch {batch} of query "{query}" (history {lineage}) cannot be committed: {there};'
+        f" {why}. Nothing of this batch was written.",
+        hint="stop the other driver, or go on with the checkpoint that belongs to the record; to"
+        " begin anew, give the query another name, or reset it and delete its checkpoint.",
+        fields={
+            "query": query,
+            "lineage": lineage,
+            "batch": batch,
+            "found_lineage": found_lineage,
+            "found_batch": found_batch,
+        },
+    )
+
+
+def unknown_job_node(job: str, node: str, known: Iterable[str]) -> InputError:
+    """A part of a job that is not there."""
+    return InputError(
+        "unknown-job-node",
+        "unknown node of a job",
+        detail=f'job "{job}" has told nothing of "{node}"; it has: {listed(known)}.',
+        hint="name a source or a sink of the job; nodes appear with its first batch.",
+        fields={"job": job, "node": node},
+    )
+
+
+def kernel_cannot(kernel: str, reason: str) -> InputError:
+    """A kernel that was asked for and cannot run the query."""
+    return InputError(
+        "kernel-cannot",
+        "kernel cannot run this query",
+        detail=f'kernel "{kernel}": {reason}.',
+        hint='use kernel="auto", which takes Spark for such a query and says why.',
+        fields={"kernel": kernel, "reason": reason},
+    )
+
+
+def sink_without_deletes(sink: str) -> InputError:
+    """`late = update` into a sink where taking rows back has no meaning."""
+    return InputError(
+        "sink-without-deletes",
+        "sink cannot hold corrections",
+        detail=f'with late = "update" results are taken back and said again; a {sink} sink keeps'
+        " rows only.",
+        hint='use a stream or files sink, or late = "route".',
+        fields={"sink": sink},
+    )
+
+
+def result_without_time(job: str) -> InputError:
+    """Results without an event time, for a sink that needs one."""
+    return InputError(
+        "result-without-time",
+        "result has no event time",
+        detail=f'results of job "{job}" have neither "_window_end" nor "_event_time".',
+        hint="select _window_end, or give a column the name _event_time.",
+        fields={"job": job},
+    )
+
+
+def job_without_store() -> InputError:
+    """A job without a place for its record."""
+    return InputError(
+        "job-without-store",
+        "job has no store",
+        detail="a job keeps its record, its late and bad rows and its progress in a store.",
+        hint="give store=, a folder is enough.",
+    )
+
+
+def checkpoint_missing(job: str) -> InputError:
+    """A job whose checkpoint has no natural place."""
+    return InputError(
+        "checkpoint-missing",
+        "checkpoint address is missing",
+        detail=f'the store of job "{job}" is not a folder, so its checkpoint has no place in it.',
+        hint="give checkpoint=, an address that the driver can reach.",
+        fields={"job": job},
+    )
+
+
+def processing_needs_commit_time(stream: str, column: str) -> InputError:
+    """Processing time asked for on a stream that has an event time."""
+    return InputError(
+        "processing-needs-commit-time",
+        "stream has an event time of its own",
+        detail=f'watermark = "processing" goes by the time rows were appended; stream "{stream}"'
+        f' is timed by its column "{column}".',
+        hint="use a stream that was created without an event column.",
+        fields={"stream": stream, "column": column},
+    )
+
+
 def start_cut_incomplete(stream: str, missing: Iterable[str]) -> InputError:
     """A start cut that leaves some partitions out."""
     return InputError(
@@ -956,6 +1066,78 @@ def file_event_column_typed(log: str, column: str, kind: str, valid: str) -> Inp
     )
 
 
+# ---- the door for plain PySpark ----
+
+
+def option_missing(name: str, known: Iterable[str]) -> InputError:
+    """An option without which nothing can be read or written."""
+    return InputError(
+        "option-missing",
+        "option is missing",
+        detail=f"{name} is not given; options are: {listed(known, most=99)}.",
+        hint=f'add .option("{name.split()[0]}", ...).',
+        fields={"name": name},
+    )
+
+
+def bounds_crossed(first: str, start: object, last: str, end: object) -> InputError:
+    """A read that would have to end before it begins."""
+    return InputError(
+        "bounds-crossed",
+        "read ends before it begins",
+        detail=f"{first} is {start}, and {last} is {end}.",
+        hint="exchange them, or leave one out.",
+        fields={"start": start, "end": end},
+    )
+
+
+def column_not_for_spark(stream: str, column: str, kind: str) -> InputError:
+    """A column whose type Spark does not have."""
+    return InputError(
+        "column-not-for-spark",
+        "Spark has no type for a column",
+        detail=f'column "{column}" of "{stream}" is {kind}.',
+        hint="leave it out: name the others in the option columns.",
+        fields={"stream": stream, "column": column, "kind": kind},
+    )
+
+
+def schema_not_followed(stream: str, asked: str, has: str) -> InputError:
+    """A schema that the user gave, and that is not the stream's."""
+    return InputError(
+        "schema-not-followed",
+        "schema is not the stream's",
+        detail=f'"{stream}" has {has}; asked for was {asked}.',
+        hint="leave .schema(...) out and choose columns by the option columns; cast afterwards.",
+        fields={"stream": stream, "asked": asked, "has": has},
+    )
+
+
+def batch_fenced(
+    writer: str, query: str, batch: int, found_query: str, found_batch: int
+) -> ConflictError:
+    """A batch of a streaming query that does not follow what its writer has committed."""
+    if found_query != query:
+        why = f"the last one was batch {found_batch} of another query, {found_query}"
+    else:
+        why = f"batch {found_batch} was committed before: the checkpoint is older than the stream"
+    return ConflictError(
+        "batch-fenced",
+        "batch does not follow the last one of its writer",
+        detail=f'batch {batch} of query {query} is refused for writer "{writer}": {why}. Nothing '
+        "of it was written.",
+        hint="a writer_id belongs to one query and its checkpoint: go on with that checkpoint, or "
+        "take another writer_id.",
+        fields={
+            "writer": writer,
+            "query": query,
+            "batch": batch,
+            "found_query": found_query,
+            "found_batch": found_batch,
+        },
+    )
+
+
 # ---- the store ----
 
 
@@ -980,6 +1162,41 @@ def upload_expired(paths: Sequence[str]) -> ConflictError:
         hint="nothing became visible; flush or commit again, the rows are written anew.",
         fields={"paths": list(paths)},
         retryable=True,
+    )
+
+
+def staged_files_missing(stream: str, folder: str, paths: Sequence[str]) -> InputError:
+    """Files that tasks have written are not where the driver looks for them."""
+    return InputError(
+        "staged-files-missing",
+        "files that tasks have written cannot be found",
+        detail=f'{len(paths)} files for stream "{stream}" are not in {folder}: {listed(paths)}.',
+        hint="open the store with a data address that every machine reaches: a shared folder or "
+        "object storage.",
+        fields={"stream": stream, "folder": folder, "paths": list(paths)},
+    )
+
+
+def store_missing(address: str) -> InputError:
+    """An address where no store has been made."""
+    return InputError(
+        "store-missing",
+        "no store at this address",
+        detail=f"{address} has no catalog.",
+        hint="correct the address, or make the store first with Store.open; on several machines it "
+        "must be one that all of them reach.",
+        fields={"address": address},
+    )
+
+
+def store_address_relative(address: str) -> InputError:
+    """A folder that is another one in every process."""
+    return InputError(
+        "store-address-relative",
+        "address of the store is relative",
+        detail=f"{address!r} means another folder in each process of Spark.",
+        hint="give the whole path, for example by Path(...).resolve().",
+        fields={"address": address},
     )
 
 
@@ -1316,4 +1533,66 @@ def rows_file_not_read(file: str, reason: str) -> InputError:
         detail=f"{file}: {reason}.",
         hint="give a .parquet, .csv or .jsonl file, or - for JSON lines on standard input.",
         fields={"file": file, "reason": reason},
+    )
+
+
+# ---- queries over slices ----
+
+
+def query_not_parsed(reason: str, near: str, *, line: int, column: int) -> InputError:
+    """A query that is not SQL."""
+    return InputError(
+        "query-not-parsed",
+        "query cannot be parsed",
+        detail=f"line {line}, column {column}, after `{near}`: {reason}.",
+        hint="write one SELECT in Spark's SQL; stream names stand where tables would.",
+        fields={"line": line, "column": column, "near": near, "reason": reason},
+    )
+
+
+def not_one_query(found: str) -> InputError:
+    """A text that is a statement of another kind, or several."""
+    return InputError(
+        "not-one-query",
+        "not one query",
+        detail=f"the text must be one SELECT, it is: {found}.",
+        hint="a job runs one query; make a job of its own for each.",
+        fields={"found": found},
+    )
+
+
+def unknown_stream_in_query(
+    name: str, known: Iterable[str], *, line: int, column: int
+) -> InputError:
+    """A name in a query that is neither a stream of the job nor defined in the query."""
+    return InputError(
+        "unknown-stream-in-query",
+        "unknown stream in the query",
+        detail=f'line {line}, column {column}: "{name}" is none of the streams of the job:'
+        f" {listed(known)}.",
+        hint="name the stream when the job is made, or define it in WITH.",
+        fields={"name": name, "line": line, "column": column},
+    )
+
+
+def query_mixes_windows(what: str, where: str, hint: str) -> InputError:
+    """A query whose result would depend on which windows are computed together."""
+    return InputError(
+        "query-mixes-windows",
+        "query would mix windows",
+        detail=f"{what}: {where}.",
+        hint=hint,
+        fields={"what": what, "where": where},
+    )
+
+
+def no_window_in_output(columns: Iterable[str]) -> InputError:
+    """A windowed query whose rows do not say which time they belong to."""
+    return InputError(
+        "no-window-in-output",
+        "result has no event time",
+        detail="neither the window's own _window_end nor a column named _event_time is among"
+        f" the columns of the result: {listed(columns)}.",
+        hint="add _window_end to the select list, or name a timestamp AS _event_time.",
+        fields={},
     )

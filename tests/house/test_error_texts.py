@@ -397,6 +397,58 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         "Detail: 2 of its files may be swept by now, the first is orders/0.e0/a.parquet.\n"
         "Hint: nothing became visible; flush or commit again, the rows are written anew.",
     ),
+    "staged_files_missing": (
+        errors.staged_files_missing("orders", "/data/shop", ["orders/0.e0/a.parquet"]),
+        "files that tasks have written cannot be found\n"
+        'Detail: 1 files for stream "orders" are not in /data/shop: orders/0.e0/a.parquet.\n'
+        "Hint: open the store with a data address that every machine reaches: a shared folder or "
+        "object storage.",
+    ),
+    "store_missing": (
+        errors.store_missing("/data/shop"),
+        "no store at this address\n"
+        "Detail: /data/shop has no catalog.\n"
+        "Hint: correct the address, or make the store first with Store.open; on several machines "
+        "it must be one that all of them reach.",
+    ),
+    "store_address_relative": (
+        errors.store_address_relative("shop"),
+        "address of the store is relative\n"
+        "Detail: 'shop' means another folder in each process of Spark.\n"
+        "Hint: give the whole path, for example by Path(...).resolve().",
+    ),
+    "option_missing": (
+        errors.option_missing("store", ["stream", "store"]),
+        "option is missing\n"
+        "Detail: store is not given; options are: store, stream.\n"
+        'Hint: add .option("store", ...).',
+    ),
+    "bounds_crossed": (
+        errors.bounds_crossed("from_time", "2026-01-02", "to_time", "2026-01-01"),
+        "read ends before it begins\n"
+        "Detail: from_time is 2026-01-02, and to_time is 2026-01-01.\n"
+        "Hint: exchange them, or leave one out.",
+    ),
+    "column_not_for_spark": (
+        errors.column_not_for_spark("orders", "what", "sparse_union<>"),
+        "Spark has no type for a column\n"
+        'Detail: column "what" of "orders" is sparse_union<>.\n'
+        "Hint: leave it out: name the others in the option columns.",
+    ),
+    "schema_not_followed": (
+        errors.schema_not_followed("orders", "id: string", "id: int64"),
+        "schema is not the stream's\n"
+        'Detail: "orders" has id: int64; asked for was id: string.\n'
+        "Hint: leave .schema(...) out and choose columns by the option columns; cast afterwards.",
+    ),
+    "batch_fenced": (
+        errors.batch_fenced("etl", "q1", 3, "q0", 7),
+        "batch does not follow the last one of its writer\n"
+        'Detail: batch 3 of query q1 is refused for writer "etl": the last one was batch 7 of '
+        "another query, q0. Nothing of it was written.\n"
+        "Hint: a writer_id belongs to one query and its checkpoint: go on with that checkpoint, or "
+        "take another writer_id.",
+    ),
     "catalog_too_new": (
         errors.catalog_too_new("0009", "0001"),
         "catalog was made by a newer version\n"
@@ -645,6 +697,39 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         'Detail: late = next has one next window; stream "orders" is used by overlapping windows'
         " or by a join.\n"
         "Hint: use tumbling windows or ordered release, or late = route.",
+    ),
+    "query_not_parsed": (
+        errors.query_not_parsed("Expecting )", "WHERE (x", line=1, column=24),
+        "query cannot be parsed\n"
+        "Detail: line 1, column 24, after `WHERE (x`: Expecting ).\n"
+        "Hint: write one SELECT in Spark's SQL; stream names stand where tables would.",
+    ),
+    "not_one_query": (
+        errors.not_one_query("INSERT"),
+        "not one query\n"
+        "Detail: the text must be one SELECT, it is: INSERT.\n"
+        "Hint: a job runs one query; make a job of its own for each.",
+    ),
+    "unknown_stream_in_query": (
+        errors.unknown_stream_in_query("order", ["payments", "orders"], line=2, column=6),
+        "unknown stream in the query\n"
+        'Detail: line 2, column 6: "order" is none of the streams of the job: orders, payments.\n'
+        "Hint: name the stream when the job is made, or define it in WITH.",
+    ),
+    "query_mixes_windows": (
+        errors.query_mixes_windows(
+            "GROUP BY has no window column", "GROUP BY item", "add _window_end to the GROUP BY."
+        ),
+        "query would mix windows\n"
+        "Detail: GROUP BY has no window column: GROUP BY item.\n"
+        "Hint: add _window_end to the GROUP BY.",
+    ),
+    "no_window_in_output": (
+        errors.no_window_in_output(["item", "n"]),
+        "result has no event time\n"
+        "Detail: neither the window's own _window_end nor a column named _event_time is among"
+        " the columns of the result: item, n.\n"
+        "Hint: add _window_end to the select list, or name a timestamp AS _event_time.",
     ),
 }
 

@@ -95,10 +95,10 @@ def _table(rows: Iterable[Row]) -> pa.Table:
     return pa.table([pa.array(key), pa.array(n), pa.array(by), at], schema=SCHEMA)
 
 
-def prepare(folder: Path) -> None:
+def prepare(url: str, data: Path) -> None:
     """A store in which everything is due that a controller does."""
     clock = ManualClock(START)
-    with Store.open(folder, clock=clock.now, embedded_marks=False) as store:
+    with Store.open(url, data=data, clock=clock.now, embedded_marks=False) as store:
         of_both: dict[str, Any] = {"event_column": "at", "routing_key": ("key",), "segments": 2}
         store.create_stream(
             "aged",
@@ -123,7 +123,7 @@ def prepare(folder: Path) -> None:
             store.writer(stream, "silent", notes_time=True).abandon()
 
 
-def live(folder: str, told: str, kill_at: int) -> None:
+def live(url: str, data: str, told: str, kill_at: int) -> None:
     """The child: three cycles with rows between them; killed before the n-th step of a cycle."""
     passed = 0
 
@@ -137,7 +137,7 @@ def live(folder: str, told: str, kill_at: int) -> None:
     clock.advance(timedelta(hours=2))
     with (
         open(told, "ab", buffering=0) as file,
-        Store.open(folder, clock=clock.now, embedded_marks=False) as store,
+        Store.open(url, data=data, clock=clock.now, embedded_marks=False) as store,
     ):
         controller = MarkController(store, "first", scale_interval=PAUSE, maintain_interval=PAUSE)
         with listening(step):
@@ -154,13 +154,13 @@ def live(folder: str, told: str, kill_at: int) -> None:
         file.write(f"steps {passed}\n".encode())
 
 
-def take_over(folder: Path, told: Path) -> None:
+def take_over(url: str, data: Path, told: Path) -> None:
     """The parent: what the first controller left is right, and a second one goes on from it."""
     words = [line.split() for line in told.read_text().splitlines()]
     phases = {0, 1, *(int(number) for word, number in words if word == "phase")}
     clock = ManualClock(START)
     clock.advance(timedelta(hours=2) + LAST * PAUSE + LEASE)
-    with Store.open(folder, clock=clock.now, embedded_marks=False) as store:
+    with Store.open(url, data=data, clock=clock.now, embedded_marks=False) as store:
         before = {name: _check_marks(store, name) for name in STREAMS}
         for name in STREAMS:
             _check_rows(store, name, phases, truncated=None)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
 from tests.store.controller_scenario import live, prepare, take_over
 
 SEED = 20260131
@@ -20,22 +25,24 @@ _CONTEXT.set_forkserver_preload(["tests.store.controller_scenario", "tests.store
 class Campaign:
     """The same life again and again, in a copy of the same store each time."""
 
-    def __init__(self, tmp_path: Path) -> None:
+    def __init__(self, url: str, tmp_path: Path) -> None:
+        self.url = url
         self.prepared = tmp_path / "prepared"
         self.tmp_path = tmp_path
-        prepare(self.prepared)
+        prepare(url, self.prepared)
 
     def run(self, kill_at: int) -> list[str]:
         """Let a child live and another take over; return what the child told."""
-        folder, told = self.tmp_path / f"store-{kill_at}", self.tmp_path / f"told-{kill_at}"
-        shutil.copytree(self.prepared, folder)
+        data, told = self.tmp_path / f"data-{kill_at}", self.tmp_path / f"told-{kill_at}"
+        shutil.copytree(self.prepared, data)
         told.touch()
-        child = _CONTEXT.Process(target=live, args=(str(folder), str(told), kill_at))
-        child.start()
-        child.join(60)
-        assert child.exitcode == (-signal.SIGKILL if kill_at else 0)
-        take_over(folder, told)
-        shutil.rmtree(folder)
+        with copied(self.url) as url:
+            child = _CONTEXT.Process(target=live, args=(url, str(data), str(told), kill_at))
+            child.start()
+            child.join(60)
+            assert child.exitcode == (-signal.SIGKILL if kill_at else 0)
+            take_over(url, data, told)
+        shutil.rmtree(data)
         return told.read_text().splitlines()
 
     def steps(self) -> int:
@@ -43,9 +50,29 @@ class Campaign:
         return int(self.run(kill_at=0)[-1].removeprefix("steps "))
 
 
+@contextmanager
+def copied(url: str) -> Iterator[str]:
+    """The address of a copy of a catalog that nobody is connected to."""
+    name, original = f"t_{uuid.uuid4().hex}", make_url(url)
+    if original.get_backend_name() == "sqlite":
+        assert original.database is not None
+        copy = Path(original.database).with_name(name)
+        shutil.copy(original.database, copy)
+        yield f"sqlite:///{copy}"
+        copy.unlink()
+        return
+    server = create_engine(original.set(database="postgres"), isolation_level="AUTOCOMMIT")
+    with server.connect() as on:
+        on.execute(text(f"CREATE DATABASE {name} TEMPLATE {original.database}"))
+    yield original.set(database=name).render_as_string(hide_password=False)
+    with server.connect() as on:
+        on.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    server.dispose()
+
+
 @pytest.fixture
-def campaign(tmp_path: Path) -> Campaign:
-    return Campaign(tmp_path)
+def campaign(catalog_url: str, tmp_path: Path) -> Campaign:
+    return Campaign(catalog_url, tmp_path)
 
 
 def test_a_killed_controller_is_followed_by_another(campaign: Campaign) -> None:

@@ -156,18 +156,26 @@ def facts_of(logs: Mapping[str, Log], state: PlannerState) -> Facts:
 # ---- for logs ----
 
 
-def read_schema(stream: str, schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """The schema of what `read` gives when these columns are asked for."""
+def read_schema(
+    stream: str,
+    schema: pa.Schema,
+    columns: Sequence[str] | None,
+    system: Mapping[str, pa.DataType] = SYSTEM,
+) -> pa.Schema:
+    """The schema of what `read` gives when these columns are asked for.
+
+    `system`: those that the log has beside the user's, where it has more than every log.
+    """
     if columns is None:
         return schema
     fields = []
     for column in columns:
-        if column in SYSTEM:
-            fields.append(pa.field(column, SYSTEM[column]))
+        if column in system:
+            fields.append(pa.field(column, system[column]))
         elif column in schema.names:
             fields.append(schema.field(column))
         else:
-            raise errors.unknown_column(stream, column, [*schema.names, *SYSTEM])
+            raise errors.unknown_column(stream, column, [*schema.names, *system])
     return pa.schema(fields)
 
 

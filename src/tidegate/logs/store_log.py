@@ -18,7 +18,6 @@ from sqlalchemy import Connection, func, select
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.watermark import Known
 from tidegate.logs.log import (
-    SYSTEM,
     Description,
     Times,
     bad_schema,
@@ -31,24 +30,29 @@ from tidegate.planning.facts import Offsets, Spans, StreamFacts
 from tidegate.store.catalog import spans, streams, time_index
 from tidegate.store.catalog.schema import marks, segments, writers
 from tidegate.store.catalog.schema import streams as stream_table
+from tidegate.store.reading import SYSTEM_COLUMNS
 from tidegate.store.reading import read as read_segment
+from tidegate.store.shared import shared_store
 from tidegate.store.store import Store
 
 
 class StoreLog:
     """One stream of a store. As thread safe as the store.
 
-    One that was opened from a description has a store of its own: `close` gives its connections
-    back.
+    Those that were opened from a description use the store that their process has open for it.
     """
 
     bounded = False
     """A stream of the store has no end: somebody may write to it again."""
 
+    system = SYSTEM_COLUMNS
+    """It also knows the partition of a row, and when it was committed."""
+
     def __init__(self, store: Store, name: str) -> None:
         self.store = store
         self.name = name
         self.schema: pa.Schema = store.describe(name).config.schema
+        self._shared = False
 
     # ---- what a planner asks ----
 
@@ -110,7 +114,7 @@ class StoreLog:
         times: Times | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a segment with offsets in [start, end)."""
-        schema = read_schema(self.name, self.schema, columns)
+        schema = read_schema(self.name, self.schema, columns, self.system)
         ends = {record.name: record for record in self.store.segments(self.name)}
         check_partition(self.name, partition, list(ends))
         check_range(
@@ -121,8 +125,8 @@ class StoreLog:
             first=ends[partition].start,
             latest=ends[partition].end,
         )
-        own = [name for name in schema.names if name not in SYSTEM]
-        system = [name for name in schema.names if name in SYSTEM]
+        own = [name for name in schema.names if name not in self.system]
+        system = [name for name in schema.names if name in self.system]
         for batch in read_segment(self.store, self.name, partition, start, end, own, times, system):
             if batch.num_rows:
                 arrays = [batch.column(name) for name in schema.names]
@@ -136,22 +140,28 @@ class StoreLog:
 
     def describe(self) -> Description:
         """What `open_log` needs; with the two addresses go whatever secrets they have."""
+        files = self.store.files
         return {
             "kind": "store",
             "name": self.name,
             "catalog": self.store.database.url.render_as_string(hide_password=False),
-            "data": self.store.files.address,
+            # A folder may have been given as seen from here.
+            "data": files.root if files.is_local else files.address,
         }
 
     @staticmethod
     def opened(description: Mapping[str, Any]) -> StoreLog:
-        """The stream that was described, in a store that is opened for it."""
-        store = Store.open(description["catalog"], data=description["data"])
-        return StoreLog(store, description["name"])
+        """The stream that was described, in the store that this process has open for it."""
+        log = StoreLog(
+            shared_store(description["catalog"], description["data"]), description["name"]
+        )
+        log._shared = True
+        return log
 
     def close(self) -> None:
-        """Close the store."""
-        self.store.close()
+        """Close the store, unless others of this process use it too."""
+        if not self._shared:
+            self.store.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return open_log, (self.describe(),)

@@ -72,7 +72,7 @@ def plan(
         lowest=smallest_time(readings, state.lowest),
     )
     draft = _with_origin(draft, state, readings, query)
-    closed = _closed(draft, state, policy)
+    closed = closed_before(state, draft, policy)
     ended = all(standing.ended for standing in standings)
     piece: Slice | None = None
     if policy.release is Release.TIME:
@@ -93,9 +93,9 @@ def plan(
         streams=streams,
         watermark_before=state.watermark,
         watermark=draft.watermark,
-        frontier=_frontier(draft, policy),
+        frontier=frontier_of(draft, policy),
         slice=piece,
-        correction=_correction(streams, state, query, policy),
+        correction=correction_of(streams, state, query, policy),
         finished=draft.finished,
         holds=holds,
         warnings=_warnings(piece, policy),
@@ -172,17 +172,18 @@ def _with_origin(
     return replace(draft, origin=origin, released=later(draft.released, origin))
 
 
-def _closed(draft: PlannerState, state: PlannerState, policy: Policy) -> Known:
-    """Up to where everything has been given out when this batch begins."""
+def closed_before(state: PlannerState, draft: PlannerState, policy: Policy) -> Known:
+    """Up to where everything has been given out when the batch that leads to `draft` begins."""
     allowed = micros(policy.allowed_lateness)
     if policy.release is Release.ARRIVAL:
         return shifted(state.watermark, 1 - allowed)
-    return shifted(draft.released, -allowed if policy.late is Late.UPDATE else 0)
+    released = later(state.released, draft.origin)
+    return shifted(released, -allowed if policy.late is Late.UPDATE else 0)
 
 
-def _frontier(draft: PlannerState, policy: Policy) -> Known:
-    """The smallest event time that a result of a later batch can carry."""
-    return _closed(draft, draft, policy)
+def frontier_of(state: PlannerState, policy: Policy) -> Known:
+    """The smallest event time that a result of a batch after this state can carry."""
+    return closed_before(state, state, policy)
 
 
 # ---- release in time order ----
@@ -284,7 +285,7 @@ def _stream_plan(
     )
 
 
-def _correction(
+def correction_of(
     streams: Mapping[str, StreamPlan], state: PlannerState, query: Query, policy: Policy
 ) -> Correction | None:
     """The windows that late rows of this batch may change, if they are still correctable."""

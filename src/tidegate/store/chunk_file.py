@@ -1,9 +1,12 @@
 """Chunk files: rows in offset order as plain Parquet, with what the catalog keeps about them.
 
 Any engine can read them. Row groups are small, a fiftieth of the chunk where that makes sense, so
-that a reader who wants one per cent of the time reads little more than that. Measured on 100,000
-orders (six columns, three of them text): ZSTD at its lowest level without dictionaries takes two
-thirds of the time and of the bytes that pyarrow's defaults take; higher levels give nothing.
+that a reader who wants one per cent of the time reads little more than that.
+
+Measured on 100,000 orders (six columns, two of them text): whole numbers and times as differences,
+and LZ4 without dictionaries, take two thirds of the time and nine tenths of the bytes that
+pyarrow's defaults take. ZSTD at its lowest level saves another fifth of the bytes, and is half as
+fast to write and, in Spark, to read.
 
 >>> rows = pa.table({"_event_time": pa.array([10, 30, 20], pa.timestamp("us", tz="UTC"))})
 >>> content, stats = encode_chunk(rows)
@@ -19,6 +22,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as kinds
 
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.lateness import Instants
@@ -54,9 +58,11 @@ def encode_chunk(table: pa.Table) -> tuple[pa.Buffer, ChunkStats]:
     pq.write_table(
         table,
         out,
-        compression="zstd",
-        compression_level=1,
+        compression="lz4",
         use_dictionary=False,
+        column_encoding={
+            field.name: "DELTA_BINARY_PACKED" for field in table.schema if _is_whole(field.type)
+        },
         row_group_size=group,
         write_page_checksum=True,
     )
@@ -71,6 +77,16 @@ def stats_of(times: Instants | None, rows: int, size: int) -> ChunkStats:
         return ChunkStats(rows, size, None, None, 0)
     running = np.maximum.accumulate(times)
     return ChunkStats(rows, size, int(times.min()), int(running[-1]), int((running - times).max()))
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    """Whether Parquet stores values of this type as whole numbers."""
+    return bool(
+        kinds.is_integer(kind)
+        or kinds.is_timestamp(kind)
+        or kinds.is_date(kind)
+        or kinds.is_time(kind)
+    )
 
 
 def times_of(table: pa.Table) -> Instants | None:

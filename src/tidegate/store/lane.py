@@ -8,10 +8,9 @@ durable already, they are skipped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
@@ -31,8 +30,9 @@ from tidegate.store.routing import hash_of, hashes, segment_index
 if TYPE_CHECKING:
     from tidegate.store.store import Store
 
-AT_ONCE: Final = 4
-"""Files that are written side by side."""
+
+Parted = tuple[Segment, pa.Table, Numbers]
+"""Rows of one segment, with their numbers in the writer's count."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Lane:
     def __init__(self, store: Store, stream: str) -> None:
         self._store = store
         self._name = stream
-        self._pool: ThreadPoolExecutor | None = None
+        self._uploads = store.uploads.share()
         self.stream, self._segments = self._look()
 
     def refresh(self) -> None:
@@ -93,15 +93,10 @@ class Lane:
         paths = [f"{self._name}/{segment.name}/{uuid4().hex}.parquet" for segment, _, _ in parted]
         now = self._store.clock()
         self._store.database.write(lambda on: intents.announce(on, paths, now, life))
-        if len(parted) == 1:
-            return [self._written(*parted[0], paths[0])]
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="tidegate-upload")
-        jobs = [
-            self._pool.submit(self._written, *part, path)
-            for part, path in zip(parted, paths, strict=True)
-        ]
-        return [job.result() for job in jobs]
+        named = list(zip(parted, paths, strict=True))
+        if len(named) == 1:
+            return [self._written(named[0])]
+        return self._uploads.all(self._written, named)
 
     def again(self, parts: Sequence[Part], sealed: Iterable[str], place: str) -> list[Part]:
         """Route the rows of sealed segments by those that follow; the others stay as they are.
@@ -119,9 +114,7 @@ class Lane:
 
     def close(self) -> None:
         """Give the threads back."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        self._uploads.close()
 
     # ---- inside ----
 
@@ -133,9 +126,7 @@ class Lane:
         record, lineage = self._store.database.read(work)
         return record, lineage.open_in(lineage.epoch)
 
-    def _parted(
-        self, table: pa.Table, numbers: Numbers, place: str
-    ) -> list[tuple[Segment, pa.Table, Numbers]]:
+    def _parted(self, table: pa.Table, numbers: Numbers, place: str) -> list[Parted]:
         key = self.stream.config.routing_key
         if not key or len(self._segments) == 1:
             at = int(segment_index(hash_of(place), self._segments)[0])
@@ -156,7 +147,8 @@ class Lane:
             if count
         ]
 
-    def _written(self, segment: Segment, table: pa.Table, numbers: Numbers, path: str) -> Part:
+    def _written(self, named: tuple[Parted, str]) -> Part:
+        (segment, table, numbers), path = named
         content, stats = encode_chunk(table)
         self._store.files.write(path, content)
         piece = Piece(

@@ -38,6 +38,7 @@ from tidegate.store.maintenance import Maintenance, maintain
 from tidegate.store.mark_cycle import EmbeddedMarks
 from tidegate.store.retention import Truncation, truncate
 from tidegate.store.transaction import expire
+from tidegate.store.uploads import FAR, NEAR, Uploads
 from tidegate.store.writer import Writer
 
 
@@ -59,6 +60,7 @@ class Store:
     ) -> None:
         self.database = database
         self.files = files
+        self.uploads = Uploads(NEAR if files.is_local else FAR)
         self.clock = clock
         self.registry = registry or EventTimeRegistry()
         self.on_note: list[Callable[[str], None]] = []

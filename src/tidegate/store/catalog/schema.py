@@ -138,6 +138,16 @@ writers: Final = Table(
     Column("seen_at", BigInteger, nullable=False),
 )
 
+writer_batches: Final = Table(
+    "writer_batches",
+    metadata,
+    _of_stream(),
+    Column("writer", String(255), primary_key=True),
+    Column("query", String(64), nullable=False, doc="Spark's name for the history of batches"),
+    Column("batch", BigInteger, nullable=False, doc="the last one that was committed"),
+    Column("committed_at", BigInteger, nullable=False),
+)
+
 transactions: Final = Table(
     "transactions",
     metadata,
@@ -275,5 +285,18 @@ progress: Final = Table(
     Column("node", String(255), primary_key=True),
     Column("frontier", BigInteger, nullable=True),
     Column("detail", Text, nullable=False, default=""),
+    Column("updated_at", BigInteger, nullable=False),
+)
+
+queries: Final = Table(
+    "queries",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("lineage", String(64), nullable=False, doc="which history of batches this is"),
+    Column("batch", BigInteger, nullable=False, doc="the last one that was committed"),
+    Column("plan", String(64), nullable=False, doc="the fingerprint of that batch's plan"),
+    Column("released", BigInteger, nullable=True, doc="A after it: all before is given out"),
+    Column("finished", Boolean, nullable=False, default=False),
+    Column("totals", Text, nullable=False, default="", doc="what was counted so far, JSON"),
     Column("updated_at", BigInteger, nullable=False),
 )

@@ -1,0 +1,65 @@
+"""Which engine runs a query, and why: `spark`, `duckdb`, or the better of the two.
+
+DuckDB runs inside the tasks and needs no shuffle, because a window lies wholly inside one task; it
+takes SQL of the tested subset, where both give equal results. Spark takes everything. `auto` takes
+DuckDB where it can, and says why where it cannot. When a batch has fewer windows than cores, no key
+to divide them by, and many rows, Spark divides the work by rows and merges with one shuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from tidegate import errors
+from tidegate.planning.slices import Division, Slice
+from tidegate.spark.spec import Job
+from tidegate.spark.sql_text import Statement
+
+WORTH_A_SHUFFLE: Final = 4_000_000
+"""So many rows in too few windows are faster divided by Spark than left to one task."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The engine, the reason, and for DuckDB its words for the query."""
+
+    kernel: str
+    reason: str
+    text: str | None = None
+
+
+def choose_kernel(
+    job: Job, statement: Statement | None, schemas: Mapping[str, pa.Schema]
+) -> Choice:
+    """The kernel of a job; asking for one that cannot is an error that says why."""
+    if statement is None:
+        if job.kernel == "duckdb":
+            raise errors.kernel_cannot("duckdb", "the query is a function of DataFrames")
+        return Choice("spark", "the query is a function of DataFrames")
+    if job.kernel == "spark":
+        return Choice("spark", "it was asked for")
+    from tidegate.spark.duckdb_text import Outside, translate
+
+    made = translate(statement, schemas)
+    if isinstance(made, Outside):
+        if job.kernel == "duckdb":
+            raise errors.kernel_cannot("duckdb", made.reason)
+        return Choice("spark", made.reason)
+    reason = "it was asked for" if job.kernel == "duckdb" else "every part of it is in the subset"
+    return Choice("duckdb", reason, made)
+
+
+def for_batch(choice: Choice, job: Job, piece: Slice) -> Choice:
+    """The same for one batch: too few windows for the cores may be Spark's to divide."""
+    if (
+        choice.kernel == "duckdb"
+        and job.kernel == "auto"
+        and piece.division is Division.SHUFFLE
+        and piece.rows_read > WORTH_A_SHUFFLE
+    ):
+        return Choice("spark", "fewer windows than cores: divided by rows, merged by a shuffle")
+    return choice

@@ -1,0 +1,100 @@
+"""From a plan to rows: what every part of a batch reads of every stream.
+
+A batch is divided by the planner into tasks, each with a piece of the interval; a correction is one
+more piece, read twice, below the cut before and below the cut after. Here the spans of a piece
+become rows to read: times, columns, and the files that hold them now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidegate.eventtime.instants import micros
+from tidegate.eventtime.watermark import UNKNOWN, Known
+from tidegate.logs.log import Log, read_schema
+from tidegate.planning.batch import BatchPlan
+from tidegate.planning.behind import first_of_ours
+from tidegate.planning.facts import Offsets, Spans
+from tidegate.planning.query import Query
+from tidegate.planning.slices import Interval, Task, shifted
+from tidegate.planning.state import PlannerState
+from tidegate.spark.rows import Reads, StreamRows, rows_of, with_files
+from tidegate.spark.shape import EVENT_TIME
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of complete event time, and the rows of every stream that belong to it."""
+
+    interval: Interval
+    reads: Reads
+    rows: int
+
+
+class Reader:
+    """Makes rows to read from what a plan says."""
+
+    def __init__(
+        self,
+        logs: Mapping[str, Log],
+        query: Query,
+        columns: Mapping[str, Sequence[str]],
+        *,
+        ordered: bool = False,
+    ) -> None:
+        self._logs = logs
+        self._query = query
+        self._columns = {name: (*wanted, EVENT_TIME) for name, wanted in columns.items()}
+        self._ordered = ordered
+
+    def schemas(self) -> dict[str, pa.Schema]:
+        """What the rows of every stream have."""
+        return {
+            name: read_schema(name, self._logs[name].schema, columns)
+            for name, columns in self._columns.items()
+        }
+
+    def pieces(self, batch: BatchPlan, after: PlannerState) -> list[Piece]:
+        """The tasks of a batch."""
+        if batch.slice is None:
+            return []
+        return [self._piece(task, batch, after) for task in batch.slice.tasks]
+
+    def below(
+        self, interval: Interval, starts: Mapping[str, Offsets], cuts: Mapping[str, Offsets]
+    ) -> Piece:
+        """An interval as it stands below some cuts, in one piece."""
+        reads: dict[str, tuple[StreamRows, ...]] = {}
+        count = 0
+        for name in self._columns:
+            times = self._times(name, interval)
+            log = self._logs[name]
+            spans = log.overlapping(*times, starts[name], cuts[name])
+            reads[name] = (self._rows(name, spans, times),)
+            count += int(spans.rows.sum())
+        return Piece(interval, reads, count)
+
+    def _piece(self, task: Task, batch: BatchPlan, after: PlannerState) -> Piece:
+        reads: dict[str, tuple[StreamRows, ...]] = {}
+        for name in self._columns:
+            kinds = [self._rows(name, task.reads[name], self._times(name, task.interval))]
+            a = task.interval.a
+            if name in task.behind and a is not UNKNOWN:
+                times = (first_of_ours(after, self._query, name), a)
+                kinds.append(self._rows(name, task.behind[name], times, at=a))
+            reads[name] = tuple(kinds)
+        return Piece(task.interval, reads, task.rows)
+
+    def _times(self, name: str, interval: Interval) -> tuple[Known, int]:
+        side = self._query.sides[name]
+        return shifted(interval.a, -micros(side.before)), interval.b + micros(side.after)
+
+    def _rows(
+        self, name: str, spans: Spans, times: tuple[Known, int], at: int | None = None
+    ) -> StreamRows:
+        log = self._logs[name]
+        rows = rows_of(log, spans, self._columns[name], times, at=at, ordered=self._ordered)
+        return with_files(rows, log)

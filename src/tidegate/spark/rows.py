@@ -1,0 +1,180 @@
+"""Rows to read: small values that tell a task, on any machine, which rows are its own.
+
+A `StreamRows` names ranges of offsets of one log, the columns, and the event time [a, b) that is
+wanted of them. Where the rows lie in Parquet files that an engine can open by itself, it names
+these too, with the numbers of the rows inside each file; offsets remain the truth, and whoever
+cannot read a file (it was compacted meanwhile, a column was added later) goes by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.types as pt
+from sqlalchemy import Connection
+
+from tidegate.eventtime.instants import Instant
+from tidegate.eventtime.watermark import UNKNOWN, Known
+from tidegate.logs.log import EVENT_TIME, OFFSET, Description, Log, open_log, read_schema
+from tidegate.logs.store_log import StoreLog
+from tidegate.planning.facts import Spans
+from tidegate.store.catalog import chunk_rows, streams
+from tidegate.store.reading import SYSTEM_COLUMNS
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows [first, last) of a file; the whole of it when `whole`."""
+
+    path: str
+    first: int
+    last: int
+    whole: bool
+    partition: str
+    offset: int
+    """The offset of row `first`."""
+
+
+@dataclass(frozen=True)
+class StreamRows:
+    """Which rows of a stream."""
+
+    log: Description
+    ranges: tuple[tuple[str, int, int], ...]
+    columns: tuple[str, ...]
+    times: tuple[Known, Instant]
+    files: tuple[FileRows, ...] | None = None
+    at: Instant | None = None
+    """They count as if this were their time."""
+    ordered: bool = False
+    """They are wanted in the order of their time, and of their offset where that is equal."""
+
+    def open(self) -> Log:
+        """The log, on whatever machine this is."""
+        return open_log(self.log)
+
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        log = self.open()
+        return read_schema(log.name, log.schema, self.columns)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, range by range, read through the log."""
+        if self.ordered:
+            yield from self.table().to_batches()
+            return
+        for _, batch in self.by_partition():
+            yield batch
+
+    def by_partition(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows as they lie in the log, with the partition of each batch."""
+        log = self.open()
+        for partition, start, end in self.ranges:
+            for batch in log.read(partition, start, end, list(self.columns), self.times):
+                yield partition, batch
+
+    def table(self) -> pa.Table:
+        """All of them at once."""
+        if not self.ordered:
+            return pa.Table.from_batches(self.batches(), schema=self.schema())
+        # The sort is stable, so partitions of one offset come in the order of the ranges.
+        wanted = replace(self, ordered=False, columns=tuple({*self.columns, EVENT_TIME, OFFSET}))
+        keys = [(EVENT_TIME, "ascending"), (OFFSET, "ascending")]
+        return wanted.table().sort_by(keys).select(list(self.columns))
+
+    def by_log(self) -> StreamRows:
+        """The same without the files: to be read by offsets."""
+        return replace(self, files=None)
+
+
+def rows_of(
+    log: Log,
+    spans: Spans,
+    columns: Sequence[str],
+    times: tuple[Known, Instant],
+    *,
+    at: Instant | None = None,
+    ordered: bool = False,
+) -> StreamRows:
+    """The rows of some spans, with neighbours joined into one range."""
+    ranges = _joined(spans)
+    return StreamRows(log.describe(), ranges, tuple(columns), times, at=at, ordered=ordered)
+
+
+def with_files(rows: StreamRows, log: Log) -> StreamRows:
+    """The same with the files that hold them now, where an engine may open these by itself.
+
+    That is so for a stream of the store in a local folder, whose columns have types that Parquet
+    readers agree on, and whose event time is in the file: rows that are timed by their commit have
+    it in the catalog.
+    """
+    if rows.ordered or not isinstance(log, StoreLog) or not log.store.files.is_local:
+        return rows
+    config = log.store.describe(log.name).config
+    if config.event_column is None or not all(_is_plain(config.schema, c) for c in rows.columns):
+        return rows
+    store, found = log.store, list[FileRows]()
+
+    def work(on: Connection) -> None:
+        found.clear()
+        record = streams.get(on, log.name)
+        numbers = {r.name: r.segment.id.number for r in streams.segment_records(on, record.id)}
+        for partition, start, end in rows.ranges:
+            for chunk in chunk_rows.between(on, record.id, numbers[partition], start, end):
+                if not _reaches(chunk.min_time, chunk.max_time, rows.times):
+                    continue
+                first = chunk.skip + max(start - chunk.start, 0)
+                last = chunk.skip + min(end, chunk.end) - chunk.start
+                whole = first == 0 and last == chunk.skip + chunk.rows
+                path = store.files.full(chunk.path)
+                begin = max(start, chunk.start)
+                found.append(FileRows(path, first, last, whole, partition, begin))
+
+    store.database.read(work)
+    return replace(rows, files=tuple(found))
+
+
+def _joined(spans: Spans) -> tuple[tuple[str, int, int], ...]:
+    ranges: list[tuple[str, int, int]] = []
+    for place, start, end in zip(
+        spans.partition.tolist(), spans.start.tolist(), spans.end.tolist(), strict=True
+    ):
+        name = spans.names[place]
+        if ranges and ranges[-1][0] == name and ranges[-1][2] == start:
+            ranges[-1] = (name, ranges[-1][1], end)
+        else:
+            ranges.append((name, start, end))
+    return tuple(ranges)
+
+
+def _reaches(low: int | None, high: int | None, times: tuple[Known, Instant]) -> bool:
+    if low is None or high is None:
+        return False
+    a, b = times
+    return low < b and (a is UNKNOWN or high >= a)
+
+
+def _is_plain(schema: pa.Schema, column: str) -> bool:
+    if column == "_event_time":
+        return True
+    if column in SYSTEM_COLUMNS:
+        return False
+    kind = schema.field(column).type
+    return bool(
+        pt.is_signed_integer(kind)
+        or pt.is_float32(kind)
+        or pt.is_float64(kind)
+        or pt.is_boolean(kind)
+        or pt.is_string(kind)
+        or pt.is_large_string(kind)
+        or pt.is_binary(kind)
+        or pt.is_date32(kind)
+        or pt.is_decimal128(kind)
+        or (pt.is_timestamp(kind) and kind.unit == "us")
+    )
+
+
+Reads = Mapping[str, tuple[StreamRows, ...]]
+"""By stream; several where some of the rows count as if at another time."""

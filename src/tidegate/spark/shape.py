@@ -1,0 +1,127 @@
+"""The shape of a job: which windows its rows stand in, said to both engines.
+
+A job's frames have, beside the columns of the stream, `_event_time`; in windows also
+`_window_start` and `_window_end`. A batch over [a, b) has exactly the windows that end in (a, b]; a
+row stands once in each of them that holds it. A query that starts at a time, its origin, has no
+window that begins before that. Windows align to the epoch, also before 1970.
+
+>>> hopping = Windows(size=10, slide=4)
+>>> hopping.windows_of(9)
+[(0, 10), (4, 14), (8, 18)]
+>>> Windows(size=10, slide=10).windows_of(-1)
+[(-10, 0)]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidegate.eventtime.watermark import UNKNOWN, Known
+from tidegate.planning.slices import Interval
+
+EVENT_TIME: Final = "_event_time"
+WINDOW_START: Final = "_window_start"
+WINDOW_END: Final = "_window_end"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """No windows: rows in the order of their time, or joined with others around them."""
+
+    columns: tuple[str, ...] = ()
+
+    def in_spark(
+        self, rows: DataFrame, interval: Interval, origin: Known, at: int | None = None
+    ) -> DataFrame:
+        """The rows as they are."""
+        return rows
+
+    def in_duckdb(self, rows: str, interval: Interval, origin: Known, at: int | None = None) -> str:
+        """The rows as they are."""
+        return rows
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Tumbling windows where the slide is the size, hopping ones otherwise; in microseconds."""
+
+    size: int
+    slide: int
+    columns: tuple[str, ...] = (WINDOW_START, WINDOW_END)
+
+    @property
+    def tumbling(self) -> bool:
+        """Whether every row stands in one window."""
+        return self.size == self.slide
+
+    @property
+    def most(self) -> int:
+        """In how many windows a row can stand."""
+        return -(-self.size // self.slide)
+
+    def windows_of(self, time: int) -> list[tuple[int, int]]:
+        """All windows that hold a time: what both engines compute, in the plainest words."""
+        first = time // self.slide * self.slide
+        starts = [first - n * self.slide for n in range(self.most)]
+        return sorted((start, start + self.size) for start in starts if start + self.size > time)
+
+    def in_spark(
+        self, rows: DataFrame, interval: Interval, origin: Known, at: int | None = None
+    ) -> DataFrame:
+        """The rows with their windows; `at`: as if each had this time."""
+        time = F.unix_micros(EVENT_TIME) if at is None else F.lit(at)
+        first = time - F.pmod(time, F.lit(self.slide))
+        if self.tumbling:
+            return rows.withColumns(
+                {
+                    WINDOW_START: F.timestamp_micros(first),
+                    WINDOW_END: F.timestamp_micros(first + F.lit(self.size)),
+                }
+            )
+        starts = F.array(*[first - F.lit(n * self.slide) for n in range(self.most)])
+        end = F.col("_start") + F.lit(self.size)
+        return (
+            rows.withColumn("_time", time)
+            .withColumn("_start", F.explode(starts))
+            .where((end > F.col("_time")) & self._inside(end, interval, origin))
+            .withColumns(
+                {WINDOW_START: F.timestamp_micros("_start"), WINDOW_END: F.timestamp_micros(end)}
+            )
+            .drop("_time", "_start")
+        )
+
+    def in_duckdb(self, rows: str, interval: Interval, origin: Known, at: int | None = None) -> str:
+        """The same as SQL around the SQL of the rows."""
+        time = f"epoch_us({EVENT_TIME})" if at is None else f"{at:d}::BIGINT"
+        first = f"({time} - (({time} % {self.slide}) + {self.slide}) % {self.slide})"
+        if self.tumbling:
+            return (
+                f"SELECT *, make_timestamptz({first}) AS {WINDOW_START},"
+                f" make_timestamptz({first} + {self.size}) AS {WINDOW_END} FROM ({rows})"
+            )
+        steps = ", ".join(f"{n * self.slide}" for n in range(self.most))
+        inside = f"_start + {self.size} <= {interval.b}"
+        if interval.a is not UNKNOWN:
+            inside += f" AND _start + {self.size} > {interval.a}"
+        if origin is not UNKNOWN:
+            inside += f" AND _start >= {origin}"
+        return (
+            f"SELECT * EXCLUDE (_start), make_timestamptz(_start) AS {WINDOW_START},"
+            f" make_timestamptz(_start + {self.size}) AS {WINDOW_END}"
+            f" FROM (SELECT *, {first} - unnest([{steps}]) AS _start FROM ({rows}))"
+            f" WHERE _start + {self.size} > {time} AND {inside}"
+        )
+
+    @staticmethod
+    def _inside(end: Column, interval: Interval, origin: Known) -> Column:
+        inside = end <= F.lit(interval.b)
+        if interval.a is not UNKNOWN:
+            inside &= end > F.lit(interval.a)
+        return inside if origin is UNKNOWN else inside & (F.col("_start") >= F.lit(origin))
+
+
+Shape: TypeAlias = Plain | Windows

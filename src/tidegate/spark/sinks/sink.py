@@ -1,0 +1,125 @@
+"""The sink: what takes the results of a batch, and how a batch becomes visible once.
+
+A batch is run, written and committed in this order, and may be run again from any point:
+
+1. `prepare` once per run: the sink learns the schema, and refuses what it cannot hold.
+2. `settled(batch)`: does the sink itself know that this batch is done? Then nothing is written.
+3. tasks `write` rows where they were computed (`TaskSink`), or the driver is handed the DataFrame
+   (`FrameSink`); what they return travels to the driver.
+4. `settle` on the driver: a sink with a memory of its own notes (lineage, batch) there.
+5. `commit` inside the one catalog transaction of the batch, which comes only if the query's row was
+   moved from the batch before to this one.
+
+So a sink in the catalog (`StreamSink`) needs step 5 alone, an outer one with a memory (files, a
+database) steps 2 and 4, and one without (console) may see a batch twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from sqlalchemy import Connection
+
+from tidegate import errors
+from tidegate.eventtime.instants import Instant
+from tidegate.eventtime.watermark import Known
+from tidegate.planning.slices import Interval
+from tidegate.store.store import Store
+
+OP = "_op"
+REVISION = "_revision"
+"""With `late = update`: `insert` or `delete`, and the batch that says so."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of a job, as a sink sees it.
+
+    (`job`, `lineage`, `number`) names it for good: a batch that runs again has the same. Results
+    lie in `interval` (in windows: they end in (a, b]); None when only late rows are at stake.
+    `frontier`: no later batch has a result before it.
+    """
+
+    job: str
+    lineage: str
+    number: int
+    interval: Interval | None
+    watermark: Known
+    frontier: Known
+    finished: bool
+    columns: pa.Schema
+    _hooks: list[Any] = field(default_factory=list, repr=False, compare=False)
+
+    def in_commit(self, work: Any) -> None:
+        """Have `work(connection)` run inside the catalog transaction that commits this batch.
+
+        What it changes in that database happens exactly when the batch is committed, and once.
+        """
+        self._hooks.append(work)
+
+
+class _AnySink:
+    """What all sinks share: nothing is remembered, nothing is written in the commit."""
+
+    kind: ClassVar[str]
+    keeps_deletes: ClassVar[bool] = True
+    """Whether rows that take back others have a meaning there."""
+
+    @property
+    def node(self) -> str:
+        """Its name among the nodes of the job."""
+        return f"sink:{self.kind}"
+
+    def prepare(self, store: Store, job: str, schema: pa.Schema, event_time: str | None) -> None:
+        """Learn the schema; refuse it, or make ready."""
+
+    def settled(self, batch: Batch) -> bool:
+        """Whether the sink itself knows that this batch is done."""
+        return False
+
+    def settle(self, batch: Batch, written: Sequence[Any]) -> None:
+        """Note the batch in a memory of its own."""
+
+    def commit(
+        self, on: Connection, store: Store, batch: Batch, written: Sequence[Any], now: Instant
+    ) -> None:
+        """Take part in the catalog transaction."""
+
+    def rows_of(self, written: Sequence[Any]) -> int:
+        """How many rows were written."""
+        return 0
+
+
+class TaskSink(_AnySink):
+    """A sink that is written where the rows are computed. It is pickled to executors."""
+
+    def write(
+        self, batches: Iterator[pa.RecordBatch], store: Store, batch: Batch, task: int
+    ) -> Any:
+        """Write the rows of one task, in their order; return what the driver needs to know."""
+        raise AssertionError("a subclass writes")
+
+    def rerouted(self, store: Store, written: Sequence[Any], sealed: Any) -> Sequence[Any]:
+        """The same, after the commit found segments sealed."""
+        raise sealed
+
+
+class FrameSink(_AnySink):
+    """A sink that is handed the DataFrame on the driver, with its rows not computed yet."""
+
+    def take(self, rows: DataFrame, batch: Batch) -> int:
+        """Take the rows; return how many there were, if that is known."""
+        raise AssertionError("a subclass takes")
+
+
+Sink: TypeAlias = TaskSink | FrameSink
+
+
+def refuse_deletes(sink: Sink) -> None:
+    """Refuse `late = update` where corrections would have no meaning."""
+    if not sink.keeps_deletes:
+        raise errors.sink_without_deletes(sink.kind)
