@@ -5,12 +5,12 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test setup format lint types tests constraints bench-core bench-store clean faults test-s3
+.PHONY: help demo test setup format lint types tests constraints bench-core bench-store bench-spark clean faults test-s3
 
 help:            ## what there is
 	@grep -E '^[a-z0-9-]+: .*## |^[a-z0-9-]+:  *## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: setup      ## the headline: one global watermark beside the minimum over partitions
+demo: setup      ## five unruly writers: stock Spark beside Tidegate, on the same rows
 	@$(BIN)/tidegate demo
 
 test: setup lint types tests   ## lint, types and the whole test suite
@@ -54,6 +54,9 @@ bench-core: $(READY)   ## speed of the pure core: a table, and build/bench/core.
 
 bench-store: $(READY)  ## speed of the store, beside plain Parquet: a table, and build/bench/store.json
 	@$(BIN)/python -m bench.store
+
+bench-spark: $(READY)  ## speed of jobs on Spark, beside stock Spark and DuckDB: build/bench/spark.json
+	@$(BIN)/python -m bench.spark
 
 clean:           ## remove everything made here
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -701,6 +701,113 @@ def sink_without_deletes(sink: str) -> InputError:
     )
 
 
+def sink_not_on_connect(sink: str) -> InputError:
+    """A sink of this process in a session whose batches run beside the server."""
+    return InputError(
+        "sink-not-on-connect",
+        "sink needs a session of this process",
+        detail=f"on Spark Connect batches run in a process of the server, and what a {sink} sink"
+        " keeps there cannot be seen from here.",
+        hint="use a stream or files sink and read it from here, a function of your own"
+        " (ForeachBatch), or a classic session.",
+        fields={"sink": sink},
+    )
+
+
+def sink_fenced(
+    sink: str, job: str, lineage: str, batch: int, found_job: str, found_lineage: str
+) -> ConflictError:
+    """A sink that holds the results of another history, or this batch by another plan."""
+    if found_lineage != lineage:
+        there = f'it holds results of history {found_lineage} of job "{found_job}"'
+        why = "the job was reset, its checkpoint was deleted, or another job writes there"
+    else:
+        there = "it holds this batch, by another plan"
+        why = "two drivers run this job with copies of one checkpoint"
+    return ConflictError(
+        "sink-fenced",
+        "sink belongs to another history",
+        detail=f'batch {batch} of job "{job}" (history {lineage}) cannot go to {sink}: {there};'
+        f" {why}. Nothing of this batch was written.",
+        hint="go on with the checkpoint that belongs to what is there; to begin anew, use another"
+        " place or empty this one; what is there can still be read.",
+        fields={
+            "sink": sink,
+            "job": job,
+            "lineage": lineage,
+            "batch": batch,
+            "found_lineage": found_lineage,
+        },
+    )
+
+
+def files_of_another_job(folder: str, job: str, found: str) -> ConflictError:
+    """A folder of result files that another job writes to."""
+    return ConflictError(
+        "files-of-another-job",
+        "folder belongs to another job",
+        detail=f'"{folder}" holds the results of job "{found}"; job "{job}" would mix its own in.',
+        hint="give every job a folder of its own, or empty this one.",
+        fields={"folder": folder, "job": job, "found": found},
+    )
+
+
+def files_differ(folder: str, what: str, has: str, asked: str) -> InputError:
+    """A folder of result files that were written in another way."""
+    return InputError(
+        "files-differ",
+        "folder was written in another way",
+        detail=f'in "{folder}" the {what} is {has}, now it would be {asked}.',
+        hint="use another folder; columns may be added to results, others must keep their type.",
+        fields={"folder": folder, "what": what, "has": has, "asked": asked},
+    )
+
+
+def unknown_file_format(format: str, known: Iterable[str]) -> InputError:
+    """A format of result files that is not there."""
+    return InputError(
+        "unknown-file-format",
+        "unknown file format",
+        detail=f'"{format}" is none of the formats of a files sink: {listed(known)}.',
+        hint="parquet keeps all types and is the fastest to read.",
+        fields={"format": format},
+    )
+
+
+def type_not_for_format(format: str, column: str, kind: str) -> InputError:
+    """A column that a format of files cannot hold."""
+    return InputError(
+        "type-not-for-format",
+        "file format cannot hold a column",
+        detail=f'column "{column}" is {kind}, and {format} files have no way to write that.',
+        hint='use format="parquet", or compute a column of another type in the query.',
+        fields={"format": format, "column": column, "type": kind},
+    )
+
+
+def no_result_files(folder: str) -> InputError:
+    """A folder to which no files sink has written."""
+    return InputError(
+        "no-result-files",
+        "no results of a job there",
+        detail=f'"{folder}" has no folder _tidegate with the manifests of a files sink.',
+        hint="give the folder that the FilesSink was given; it is made by the first start.",
+        fields={"folder": folder},
+    )
+
+
+def memory_without_rows(name: str, known: Iterable[str]) -> InputError:
+    """A memory sink that no job of this process has been started with."""
+    return InputError(
+        "memory-without-rows",
+        "no such rows in memory",
+        detail=f'no job of this process has been started with MemorySink("{name}"); started were:'
+        f" {listed(known)}.",
+        hint="start the job first; rows in memory end with the process.",
+        fields={"name": name},
+    )
+
+
 def result_without_time(job: str) -> InputError:
     """Results without an event time, for a sink that needs one."""
     return InputError(
@@ -719,6 +826,41 @@ def job_without_store() -> InputError:
         "job has no store",
         detail="a job keeps its record, its late and bad rows and its progress in a store.",
         hint="give store=, a folder is enough.",
+    )
+
+
+def join_not_by_interval(reason: str, query: str) -> InputError:
+    """A query that is not an interval join of two streams."""
+    return InputError(
+        "join-not-by-interval",
+        "query is not an interval join",
+        detail=f"{reason}: {query}.",
+        hint="write SELECT columns FROM first [LEFT | RIGHT] JOIN second ON ..., with plain"
+        " expressions; aggregate in a job on its result, or join inside windows.",
+        fields={"reason": reason, "query": query},
+    )
+
+
+def query_not_row_by_row(reason: str, query: str) -> InputError:
+    """A query over rows in order whose results would depend on how batches fall."""
+    return InputError(
+        "query-not-row-by-row",
+        "query looks at several rows at once",
+        detail=f"{reason}: {query}.",
+        hint="rows come in the order of their time, in batches of any size: filter and compute"
+        " row by row here, and aggregate in windows.",
+        fields={"reason": reason, "query": query},
+    )
+
+
+def future_is_the_writers(stream: str) -> InputError:
+    """A job that would judge rows from the future in a stream whose writers have done so."""
+    return InputError(
+        "future-is-the-writers",
+        "max_future cannot be set here",
+        detail=f'rows of stream "{stream}" were judged by the clock when they were written.',
+        hint="set max_future when the stream is created.",
+        fields={"stream": stream},
     )
 
 
@@ -946,6 +1088,40 @@ def output_not_written(path: str, reason: str) -> InputError:
         detail=f'"{path}": {reason}.',
         hint="choose another folder, or make this one writable.",
         fields={"path": path, "reason": reason},
+    )
+
+
+def folder_not_empty(path: str) -> InputError:
+    """A folder that was to be filled has something in it."""
+    return InputError(
+        "folder-not-empty",
+        "folder is not empty",
+        detail=f'"{path}" has something in it already.',
+        hint="choose a folder that is not there yet, or an empty one.",
+        fields={"path": path},
+    )
+
+
+def java_missing(oldest: int, found: str) -> InputError:
+    """Spark was to be started, and there is no Java that it can run on."""
+    return InputError(
+        "java-missing",
+        f"no Java runtime, {oldest} or newer",
+        detail=f"Spark runs on Java; looked for in JAVA_HOME and on the path: {found}.",
+        hint=f"as root: apt-get install openjdk-{oldest}-jre-headless, or set JAVA_HOME to one"
+        " that is there; tidegate demo --pure needs none.",
+        fields={"oldest": oldest, "found": found},
+    )
+
+
+def spark_failed(reason: str, log: str) -> InputError:
+    """Java is there, and Spark does not come up on it, or ends in the middle."""
+    return InputError(
+        "spark-failed",
+        "Spark has failed",
+        detail=f"{reason.rstrip('.')}.",
+        hint=f'read what Spark said in "{log}".',
+        fields={"reason": reason, "log": log},
     )
 
 

@@ -9,9 +9,11 @@ lies goes with the description, so an executor opens the same stream again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
+import numpy as np
 import pyarrow as pa
 from sqlalchemy import Connection, func, select
 
@@ -27,7 +29,7 @@ from tidegate.logs.log import (
     read_schema,
 )
 from tidegate.planning.facts import Offsets, Spans, StreamFacts
-from tidegate.store.catalog import spans, streams, time_index
+from tidegate.store.catalog import chunk_rows, spans, streams, time_index
 from tidegate.store.catalog.schema import marks, segments, writers
 from tidegate.store.catalog.schema import streams as stream_table
 from tidegate.store.reading import SYSTEM_COLUMNS
@@ -64,6 +66,40 @@ class StoreLog:
         """
         self.store.see_to_marks(self.name)
         return self.store.database.read(lambda on: spans.snapshot(on, self.name, after))
+
+    def checked(self, facts: StreamFacts) -> StreamFacts:
+        """The same facts, with the segments unreadable whose new chunks have lost their file.
+
+        For stores in a folder only: on object storage to ask for every file would cost more than
+        to read it. What is there and damaged is found when it is read.
+        """
+        if not self.store.files.is_local or not len(facts.spans):
+            return facts
+        spans = facts.spans
+        first = np.unique(spans.partition, return_index=True)[1].tolist()
+        last = [*(place - 1 for place in first[1:]), len(spans) - 1]
+        ranges = [
+            (spans.names[spans.partition[i]], int(spans.start[i]), int(spans.end[j]))
+            for i, j in zip(first, last, strict=True)
+        ]
+        gone = self.store.database.read(lambda on: self._lost_files(on, ranges))
+        if not gone:
+            return facts
+        unreadable = {**facts.partitions.unreadable, **gone}
+        return replace(facts, partitions=replace(facts.partitions, unreadable=unreadable))
+
+    def _lost_files(self, on: Connection, ranges: list[tuple[str, int, int]]) -> dict[str, str]:
+        record = streams.get(on, self.name)
+        numbers = {r.name: r.segment.id.number for r in streams.segment_records(on, record.id)}
+        found = {}
+        for name, start, end in ranges:
+            for chunk in chunk_rows.between(on, record.id, numbers[name], start, end):
+                if not self.store.files.exists(chunk.path):
+                    found[name] = (
+                        f"the file of offsets {chunk.start} to {chunk.end} is missing: {chunk.path}"
+                    )
+                    break
+        return found
 
     def overlapping(self, a: Known, b: Instant, start: Offsets, below: Offsets) -> Spans:
         """The spans between two cuts that can hold a time in [a, b)."""

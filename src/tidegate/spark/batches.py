@@ -12,20 +12,23 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
+from sqlglot import exp
 
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.lateness import Late
 from tidegate.eventtime.watermark import UNKNOWN, Known
-from tidegate.logs.log import facts_of
+from tidegate.logs.log import OFFSET, facts_of
 from tidegate.logs.store_log import StoreLog
 from tidegate.planning import BatchPlan, PlannerState
 from tidegate.planning.replay import replay
 from tidegate.spark import late, totals
+from tidegate.spark.arrow_types import spark_schema
 from tidegate.spark.bad_rows import BadFound, bad_rows
 from tidegate.spark.frames import run_tasks
 from tidegate.spark.kernels import Choice, choose_kernel, for_batch
@@ -39,6 +42,7 @@ from tidegate.spark.results import (
     write_frame,
     write_tasks,
 )
+from tidegate.spark.rows import PARTITION, TIMESTAMP
 from tidegate.spark.sinks.sink import OP, REVISION, Batch, FrameSink, TaskSink
 from tidegate.spark.spec import Job
 from tidegate.spark.sql_text import Statement
@@ -128,7 +132,7 @@ class Runner:
             self.job.policy,
             cores=self.job.cores,
         )
-        batch = self._described(plan)
+        batch = self._described(plan, step.plan)
         spark = plans.sparkSession
         written, rows = self._written(spark, plan, batch, before, after)
         reached("batch: written")
@@ -144,6 +148,7 @@ class Runner:
             seconds=time.monotonic() - began,
             amplification=None if plan.slice is None else plan.slice.amplification,
             kernel=self.choice.kernel,
+            noted=plan.frontier is not UNKNOWN and plan.frontier != before.released,
         )
         self._commit(step, batch, after, written, found, bad, counted)
         reached("batch: committed")
@@ -153,7 +158,7 @@ class Runner:
         queries.check(found, step)
         return found is not None and found.batch == step.batch and found.plan == step.plan
 
-    def _described(self, plan: BatchPlan) -> Batch:
+    def _described(self, plan: BatchPlan, fingerprint: str) -> Batch:
         frontier = plan.frontier
         if frontier is not UNKNOWN:
             frontier -= self.job.time_behind
@@ -166,6 +171,7 @@ class Runner:
             frontier=frontier,
             finished=plan.finished,
             columns=self.columns,
+            plan=fingerprint,
         )
 
     # ---- results ----
@@ -179,14 +185,14 @@ class Runner:
         after: PlannerState,
     ) -> tuple[Sequence[Any], int]:
         sink = self.job.sink
-        if sink.settled(batch):
-            return [], 0
+        done = sink.settled(batch)
+        if done is not None:
+            return [], done
         update = self.job.policy.late is Late.UPDATE
         written: list[Any] = []
-        rows = 0
+        made: list[DataFrame] = []
         if plan.correction is not None:
-            changed = self._corrections(spark, plan, before, after)
-            written += self._sunk(changed, batch)
+            made.append(self._corrections(spark, plan, before, after))
         if plan.slice is not None and plan.slice.tasks:
             pieces = self.reader.pieces(plan, after)
             choice = for_batch(self.choice, self.job, plan.slice)
@@ -194,24 +200,21 @@ class Runner:
                 tasks = self.query.in_duckdb(choice.text, pieces, after.origin)
                 written += write_tasks(spark, sink, self.job, batch, tasks)
             else:
-                made = self._frame(spark, choice, pieces, plan.slice.interval, after.origin)
-                written += self._sunk(
-                    with_revision(made, "insert", plan.batch) if update else made, batch
-                )
+                frame = self._frame(spark, choice, pieces, plan.slice.interval, after.origin)
+                made.append(with_revision(frame, "insert", plan.batch) if update else frame)
         if isinstance(sink, FrameSink):
-            rows = sum(written)
-            written = []
+            # One call per batch, whatever is in it: whoever keeps the number of the batch beside
+            # the rows would take a second call for a repeated one.
+            if not made:
+                made = [spark.createDataFrame([], spark_schema("result", self.columns))]
+            rows = sink.take(reduce(DataFrame.unionByName, made), batch)
         else:
+            for frame in made:
+                written += write_frame(sink, self.job, batch, frame)
             rows = sink.rows_of(written)
         reached("batch: before settle")
         sink.settle(batch, written)
         return written, rows
-
-    def _sunk(self, made: DataFrame, batch: Batch) -> list[Any]:
-        sink = self.job.sink
-        if isinstance(sink, FrameSink):
-            return [sink.take(made, batch)]
-        return write_frame(sink, self.job, batch, made)
 
     def _frame(
         self,
@@ -260,6 +263,8 @@ class Runner:
             if isinstance(log, StoreLog)
         }
 
+        waiting = totals.held_rows(self.logs, after)
+
         def work(on: Connection) -> None:
             now = self.store.clock()
             record = queries.commit(on, step, now)
@@ -270,7 +275,7 @@ class Runner:
             for hook in batch._hooks:
                 hook(on)
             queries.count(on, step.name, totals.added(record.totals, counted))
-            self._tell(on, batch, after, counted, now)
+            self._tell(on, batch, after, counted, waiting, now)
             for log, cut in held.values():
                 if log.store is self.store:
                     self._hold(on, log.name, cut, after.finished, now)
@@ -300,6 +305,7 @@ class Runner:
         batch: Batch,
         after: PlannerState,
         counted: totals.Counted,
+        held: int,
         now: Instant,
     ) -> None:
         name = self.job.name
@@ -307,16 +313,23 @@ class Runner:
             detail = totals.partitions_of(after.streams[stream])
             progress.tell(on, name, f"source:{stream}", number, detail, now)
         progress.tell(on, name, self.job.sink.node, batch.frontier, {"rows": counted.rows_out}, now)
-        progress.tell(on, name, "job", batch.frontier, totals.detail(batch, counted, now), now)
+        progress.tell(
+            on, name, "job", batch.frontier, totals.detail(batch, counted, held, now), now
+        )
 
     def _columns(self) -> dict[str, list[str]]:
         found = {}
+        asked = set()
+        if self.statement is not None:
+            asked = {column.name.lower() for column in self.statement.tree.find_all(exp.Column)}
         for name in self.job.query.streams:
             if self.statement is not None and name not in self.statement.streams:
                 continue
             schema = self.logs[name].schema
             used = None if self.statement is None else self.statement.columns_used(name)
-            found[name] = [c for c in schema.names if used is None or c.lower() in used]
+            own = [c for c in schema.names if used is None or c.lower() in used]
+            # System columns are not the user's: a * does not mean them.
+            found[name] = [*own, *(c for c in (OFFSET, PARTITION, TIMESTAMP) if c in asked)]
         return found
 
 

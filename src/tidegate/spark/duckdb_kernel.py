@@ -11,8 +11,8 @@ One connection per Python worker, one thread per task: the cores are Spark's to 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import duckdb
@@ -21,7 +21,7 @@ import pyarrow as pa
 from tidegate.eventtime.watermark import UNKNOWN, Known
 from tidegate.planning.slices import Interval
 from tidegate.spark.rows import FileRows, StreamRows
-from tidegate.spark.shape import Shape
+from tidegate.spark.shape import EVENT_TIME, Shape
 
 BATCH = 65_536
 
@@ -53,15 +53,18 @@ class DuckTask:
             for stream, reads in self.reads.items():
                 parts = []
                 for number, rows in enumerate(reads):
-                    if by_files and rows.files:
+                    if by_files and rows.files and not rows.ordered:
                         source = _from_files(rows)
                     else:
-                        cursor.register(f"_{stream}_{number}", rows.table())
+                        # What was put in order is kept as a table: scans keep the order of one.
+                        in_order = by_files and bool(rows.files)
+                        table = _sorted(cursor, rows) if in_order else rows.table()
+                        cursor.register(f"_{stream}_{number}", table)
                         source = f'SELECT * FROM "_{stream}_{number}"'
                     parts.append(self.shape.in_duckdb(source, self.interval, self.origin, rows.at))
                 union = " UNION ALL ".join(f"({part})" for part in parts)
                 cursor.execute(f'CREATE OR REPLACE TEMP VIEW "{stream}" AS {union}')
-            return cursor.execute(self.text).to_arrow_table()
+            return cursor.sql(self.text).to_arrow_table()
         finally:
             cursor.close()
 
@@ -75,6 +78,14 @@ def _connection(process: int) -> duckdb.DuckDBPyConnection:
     return made
 
 
+def _sorted(cursor: duckdb.DuckDBPyConnection, rows: StreamRows) -> pa.Table:
+    columns = ", ".join(f'"{name}"' for name in rows.columns)
+    wanted = replace(rows, columns=tuple(dict.fromkeys((*rows.columns, EVENT_TIME, "_offset"))))
+    return cursor.sql(
+        f"SELECT {columns} FROM ({_from_files(wanted)}) ORDER BY {EVENT_TIME}, _offset"
+    ).to_arrow_table()
+
+
 def _from_files(rows: StreamRows) -> str:
     assert rows.files is not None
     columns = ", ".join(f'"{name}"' for name in rows.columns)
@@ -82,17 +93,26 @@ def _from_files(rows: StreamRows) -> str:
     inside = f"_event_time < make_timestamptz({b})"
     if a is not UNKNOWN:
         inside += f" AND _event_time >= make_timestamptz({a})"
+    if rows.system:
+        # A file by itself: what a row has by its place in it is then a sum, not a look-up.
+        return " UNION ALL ".join(_partly(file, rows.columns, inside) for file in rows.files)
     whole = [file for file in rows.files if file.whole]
-    parts = [_partly(file, columns, inside) for file in rows.files if not file.whole]
+    parts = [_partly(file, rows.columns, inside) for file in rows.files if not file.whole]
     if whole:
         paths = ", ".join(f"'{_quoted(file.path)}'" for file in whole)
         parts.append(f"SELECT {columns} FROM read_parquet([{paths}]) WHERE {inside}")
     return " UNION ALL ".join(parts)
 
 
-def _partly(file: FileRows, columns: str, inside: str) -> str:
+def _partly(file: FileRows, columns: Sequence[str], inside: str) -> str:
+    system = {
+        "_offset": f"file_row_number + {file.offset - file.first} AS _offset",
+        "_partition": f"'{_quoted(file.partition)}' AS _partition",
+        "_timestamp": f"make_timestamptz({file.committed_at}) AS _timestamp",
+    }
+    chosen = ", ".join(system.get(name, f'"{name}"') for name in columns)
     return (
-        f"SELECT {columns} FROM read_parquet('{_quoted(file.path)}', file_row_number = true)"
+        f"SELECT {chosen} FROM read_parquet('{_quoted(file.path)}', file_row_number = true)"
         f" WHERE {inside} AND file_row_number >= {file.first} AND file_row_number < {file.last}"
     )
 

@@ -7,7 +7,8 @@ as Arrow. Both give the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from pyspark.sql import functions as F
 from tidegate.eventtime.watermark import UNKNOWN, Known
 from tidegate.planning.slices import Interval
 from tidegate.spark.arrow_types import arrow_schema, cast, spark_schema
-from tidegate.spark.rows import Reads, StreamRows
+from tidegate.spark.rows import FileRows, Reads, StreamRows
 from tidegate.spark.shape import EVENT_TIME, Shape
 
 Task = Callable[[], Iterator[pa.RecordBatch]]
@@ -90,7 +91,7 @@ def _frame(
 
 
 def _rows(spark: SparkSession, reads: Sequence[StreamRows], schema: pa.Schema) -> DataFrame:
-    if all(rows.files is not None for rows in reads):
+    if all(rows.files is not None and not rows.system and not rows.ordered for rows in reads):
         return _from_files(spark, reads, schema)
     return run_tasks(spark, [rows.batches for rows in reads], schema)
 
@@ -104,11 +105,11 @@ def _from_files(spark: SparkSession, reads: Sequence[StreamRows], schema: pa.Sch
     inside = F.col(EVENT_TIME) < F.timestamp_micros(F.lit(b))
     if a is not UNKNOWN:
         inside &= F.col(EVENT_TIME) >= F.timestamp_micros(F.lit(a))
-    files = {(f.path, f.first, f.last): f for rows in reads for f in rows.files or ()}
+    files = _once_each(file for rows in reads for file in rows.files or ())
     reader = spark.read.schema(kind)
-    whole = [f"file://{file.path}" for file in files.values() if file.whole]
+    whole = [f"file://{file.path}" for file in files if file.whole]
     made = [reader.parquet(*whole).where(inside)] if whole else []
-    for file in files.values():
+    for file in files:
         if not file.whole:
             number = F.col("_metadata.row_index")
             some = (number >= file.first) & (number < file.last)
@@ -116,3 +117,20 @@ def _from_files(spark: SparkSession, reads: Sequence[StreamRows], schema: pa.Sch
     if not made:
         return spark.createDataFrame([], kind)
     return reduce(DataFrame.unionAll, made)
+
+
+def _once_each(files: Iterable[FileRows]) -> list[FileRows]:
+    """The files without the rows that one before has.
+
+    Parts of the work share files; and if chunks were compacted while these were looked up, one part
+    names the old files and another the new one.
+    """
+    found: list[FileRows] = []
+    covered: dict[str, int] = {}
+    for file in sorted(files, key=lambda f: (f.partition, f.offset, f.first - f.last)):
+        over = max(covered.get(file.partition, file.offset) - file.offset, 0)
+        rows = file.last - file.first
+        if over < rows:
+            found.append(replace(file, first=file.first + over, whole=file.whole and not over))
+            covered[file.partition] = file.offset + rows
+    return found

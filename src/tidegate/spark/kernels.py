@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from tidegate import errors
 from tidegate.planning.slices import Division, Slice
+from tidegate.spark.duckdb_rules.registry import Outside
+from tidegate.spark.duckdb_text import translate
 from tidegate.spark.spec import Job
 from tidegate.spark.sql_text import Statement
 
@@ -42,8 +44,6 @@ def choose_kernel(
         return Choice("spark", "the query is a function of DataFrames")
     if job.kernel == "spark":
         return Choice("spark", "it was asked for")
-    from tidegate.spark.duckdb_text import Outside, translate
-
     made = translate(statement, schemas)
     if isinstance(made, Outside):
         if job.kernel == "duckdb":

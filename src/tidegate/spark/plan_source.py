@@ -31,9 +31,11 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from tidegate.eventtime.instants import Instant
+from tidegate.eventtime.watermark import to_json
 from tidegate.logs.log import facts_of
 from tidegate.logs.store_log import StoreLog
 from tidegate.planning import BatchPlan, Facts, IdleTimers, PlannerState, plan
+from tidegate.planning.assignment import lanes_of
 from tidegate.planning.facts import Offsets, StreamFacts
 from tidegate.spark.spec import Job
 from tidegate.store.catalog import queries
@@ -130,7 +132,7 @@ class PlanReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._may_go_on(before)
         now = self._store.clock() if self._now is None else self._now
         versions = self._versions()
-        facts = self._timers.observe(self._bounded(facts_of(self._logs, before)), before, now)
+        facts = self._timers.observe(self._seen(facts_of(self._logs, before)), before, now)
         after, batch = plan(
             before,
             facts,
@@ -147,7 +149,7 @@ class PlanReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         self._quiet = None
         reached("plan: made")
-        return {"state": after.to_json(), "told": json.dumps(told(batch))}
+        return {"state": after.to_json(), "told": json.dumps(told(batch, self._job.cores))}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """One partition with one row."""
@@ -204,13 +206,15 @@ class PlanReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 cut = needed(log, self._job, state, name)
                 log.store.hold(log.name, self._job.name, cut)
 
-    def _bounded(self, facts: Facts) -> Facts:
-        if self._ends is None:
-            return facts
-        return replace(
-            facts,
-            streams={n: _up_to(stream, self._ends[n]) for n, stream in facts.streams.items()},
-        )
+    def _seen(self, facts: Facts) -> Facts:
+        """The facts with what has become unreadable, up to where this run may go."""
+        found = dict(facts.streams)
+        for name, log in self._logs.items():
+            if isinstance(log, StoreLog):
+                found[name] = log.checked(found[name])
+            if self._ends is not None:
+                found[name] = _up_to(found[name], self._ends[name])
+        return replace(facts, streams=found)
 
 
 def state_of(text: str) -> PlannerState | None:
@@ -230,9 +234,14 @@ def needed(log: StoreLog, job: Job, state: PlannerState, name: str) -> Offsets:
     return stream.start_cut
 
 
-def told(batch: BatchPlan) -> dict[str, Any]:
-    """What an observer wants to know of a plan, beside the states."""
+def told(batch: BatchPlan, cores: int) -> dict[str, Any]:
+    """What an observer wants to know of a plan, beside the states.
+
+    Partitions are shared out to lanes, one per core: how many each has, and its local watermark.
+    """
+    lanes = lanes_of(batch, cores)
     return {
+        "lanes": [[len(lane), to_json(lane.local_watermark())] for lane in lanes],
         "rows": {n: int(s.arrived.rows.sum()) for n, s in batch.streams.items()},
         "advanced": batch.advanced,
         "rebalanced": sum(s.rebalanced for s in batch.streams.values()),

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from tidegate.eventtime.instants import micros
 from tidegate.eventtime.watermark import UNKNOWN, Known
-from tidegate.logs.log import Log, read_schema
+from tidegate.logs.log import Log
 from tidegate.planning.batch import BatchPlan
 from tidegate.planning.behind import first_of_ours
 from tidegate.planning.facts import Offsets, Spans
 from tidegate.planning.query import Query
 from tidegate.planning.slices import Interval, Task, shifted
 from tidegate.planning.state import PlannerState
-from tidegate.spark.rows import Reads, StreamRows, rows_of, with_files
+from tidegate.spark.rows import Reads, StreamRows, frame_schema, rows_of, with_files
 from tidegate.spark.shape import EVENT_TIME
 
 
@@ -53,8 +53,7 @@ class Reader:
     def schemas(self) -> dict[str, pa.Schema]:
         """What the rows of every stream have."""
         return {
-            name: read_schema(name, self._logs[name].schema, columns)
-            for name, columns in self._columns.items()
+            name: frame_schema(self._logs[name], columns) for name, columns in self._columns.items()
         }
 
     def pieces(self, batch: BatchPlan, after: PlannerState) -> list[Piece]:

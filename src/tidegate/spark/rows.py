@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -23,6 +24,9 @@ from tidegate.planning.facts import Spans
 from tidegate.store.catalog import chunk_rows, streams
 from tidegate.store.reading import SYSTEM_COLUMNS
 
+PARTITION: Final = "_partition"
+TIMESTAMP: Final = "_timestamp"
+
 
 @dataclass(frozen=True)
 class FileRows:
@@ -35,6 +39,8 @@ class FileRows:
     partition: str
     offset: int
     """The offset of row `first`."""
+    committed_at: Instant
+    """When its rows were committed, if they were so at once."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,15 @@ class StreamRows:
         """The log, on whatever machine this is."""
         return open_log(self.log)
 
+    @property
+    def system(self) -> tuple[str, ...]:
+        """The system columns among them that are not in a file."""
+        return tuple(c for c in self.columns if c in SYSTEM_COLUMNS and c != EVENT_TIME)
+
     def schema(self) -> pa.Schema:
         """The schema of the rows."""
         log = self.open()
-        return read_schema(log.name, log.schema, self.columns)
+        return frame_schema(log, self.columns)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, range by range, read through the log."""
@@ -72,7 +83,7 @@ class StreamRows:
         """The rows as they lie in the log, with the partition of each batch."""
         log = self.open()
         for partition, start, end in self.ranges:
-            for batch in log.read(partition, start, end, list(self.columns), self.times):
+            for batch in _read(log, partition, start, end, self.columns, self.times):
                 yield partition, batch
 
     def table(self) -> pa.Table:
@@ -87,6 +98,39 @@ class StreamRows:
     def by_log(self) -> StreamRows:
         """The same without the files: to be read by offsets."""
         return replace(self, files=None)
+
+
+def frame_schema(log: Log, columns: Sequence[str]) -> pa.Schema:
+    """The schema of these columns, system columns of every kind among them."""
+    known = {c: pa.field(c, kind) for c, kind in SYSTEM_COLUMNS.items()}
+    own = read_schema(log.name, log.schema, [c for c in columns if c not in known])
+    return pa.schema([known[c] if c in known else own.field(c) for c in columns])
+
+
+def _read(
+    log: Log,
+    partition: str,
+    start: int,
+    end: int,
+    columns: Sequence[str],
+    times: tuple[Known, Instant],
+) -> Iterator[pa.RecordBatch]:
+    schema = frame_schema(log, columns)
+    ours = [c for c in columns if c in (PARTITION, TIMESTAMP)]
+    if not ours or isinstance(log, StoreLog):
+        yield from log.read(partition, start, end, list(columns), times)
+    else:
+        asked = [c for c in columns if c not in ours] or [OFFSET]
+        for batch in log.read(partition, start, end, asked, times):
+            # Who has no clock of arrivals cannot say when a row came.
+            known = {PARTITION: pa.repeat(partition, batch.num_rows)}
+            arrays = [
+                known.get(c, pa.nulls(batch.num_rows, SYSTEM_COLUMNS[c]))
+                if c in ours
+                else batch.column(c)
+                for c in columns
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def rows_of(
@@ -110,7 +154,7 @@ def with_files(rows: StreamRows, log: Log) -> StreamRows:
     readers agree on, and whose event time is in the file: rows that are timed by their commit have
     it in the catalog.
     """
-    if rows.ordered or not isinstance(log, StoreLog) or not log.store.files.is_local:
+    if not isinstance(log, StoreLog) or not log.store.files.is_local:
         return rows
     config = log.store.describe(log.name).config
     if config.event_column is None or not all(_is_plain(config.schema, c) for c in rows.columns):
@@ -130,10 +174,17 @@ def with_files(rows: StreamRows, log: Log) -> StreamRows:
                 whole = first == 0 and last == chunk.skip + chunk.rows
                 path = store.files.full(chunk.path)
                 begin = max(start, chunk.start)
-                found.append(FileRows(path, first, last, whole, partition, begin))
+                if TIMESTAMP in rows.columns:
+                    runs = chunk_rows.runs(on, record.id, numbers[partition], begin, chunk.end)
+                    several.append(len(runs) > 1)
+                found.append(
+                    FileRows(path, first, last, whole, partition, begin, chunk.committed_at)
+                )
 
+    several: list[bool] = []
     store.database.read(work)
-    return replace(rows, files=tuple(found))
+    # Rows of several commits in one file have their instants in the catalog only.
+    return rows if any(several) else replace(rows, files=tuple(found))
 
 
 def _joined(spans: Spans) -> tuple[tuple[str, int, int], ...]:
@@ -157,10 +208,8 @@ def _reaches(low: int | None, high: int | None, times: tuple[Known, Instant]) ->
 
 
 def _is_plain(schema: pa.Schema, column: str) -> bool:
-    if column == "_event_time":
-        return True
     if column in SYSTEM_COLUMNS:
-        return False
+        return True
     kind = schema.field(column).type
     return bool(
         pt.is_signed_integer(kind)

@@ -24,17 +24,18 @@ from pyspark.sql import SparkSession
 
 from tidegate import errors
 from tidegate.eventtime.instants import micros, parse_duration
-from tidegate.logs.log import Log
+from tidegate.logs.log import Description, Log
 from tidegate.logs.store_log import StoreLog
-from tidegate.planning.policy import Policy, Release, Strategy
+from tidegate.planning.policy import OF_STREAM, Policy, Release, Strategy
 from tidegate.planning.query import Query
-from tidegate.spark.batches import Runner, batch_function
+from tidegate.spark.batches import batch_function, runner_of
+from tidegate.spark.joins import JoinText, check_row_by_row
 from tidegate.spark.keys import divides_by_key
 from tidegate.spark.plan_source import source_of
 from tidegate.spark.progress import JobProgress
 from tidegate.spark.running import RunningJob
 from tidegate.spark.shape import Plain, Shape, Windows
-from tidegate.spark.sinks.sink import Sink, refuse_deletes
+from tidegate.spark.sinks.sink import Sink, refuse_connect, refuse_deletes
 from tidegate.spark.spec import Frames, Job, Kernel
 from tidegate.spark.sql_text import Statement
 from tidegate.spark.window_rules import check_windowed
@@ -64,8 +65,7 @@ class SlicesJob:
         found = store.database.read(lambda on: queries.look(on, self.job.name))
         if found is not None and found.finished:
             raise errors.query_finished(self.job.name)
-        runner = Runner(self.spark, self.job)
-        runner.prepare()
+        runner_of(self.spark, self.job).prepare()
         source = source_of(self.job)
         self.spark.dataSource.register(source)
         writer = (
@@ -98,7 +98,7 @@ class SlicesJob:
 
     def explain(self) -> str:
         """Which kernel runs it, and why; how its work is divided."""
-        choice = Runner(self.spark, self.job).choice
+        choice = runner_of(self.spark, self.job).choice
         divided = "by time, and by key range when there are fewer windows than cores"
         if not self.job.query.keyed:
             divided = "by time; by rows with one shuffle when a few windows are large"
@@ -164,6 +164,7 @@ def ordered(
     query: str | Frames | None = None,
     sink: Sink,
     name: str,
+    sort: bool = True,
     store: Store | str | Path | None = None,
     kernel: Kernel = "auto",
     checkpoint: str | Path | None = None,
@@ -173,14 +174,61 @@ def ordered(
 ) -> SlicesJob:
     """The rows of a stream in the order of their event time, each batch above the last.
 
-    A query may filter and compute; whatever looks at several rows at once would depend on batches.
+    Without `sort` they are above the last batch, and inside a batch as they come. A query may
+    filter and compute; whatever looks at several rows at once would depend on batches.
     """
     logs, home = _logs(stream, store)
     [only] = logs
     text: str | Frames = f"SELECT * FROM `{only}`" if query is None else query
+    if isinstance(text, str):
+        check_row_by_row(Statement.parse(text, [only]))
     return _made(
         spark, logs, home, Query.ordered(only), Plain(), text, sink, name, kernel, checkpoint,
-        cores, 0, overrides, settings, in_order=True,
+        cores, 0, overrides, settings, in_order=sort,
+    )  # fmt: skip
+
+
+def interval_join(
+    spark: SparkSession,
+    first: str | Mapping[str, Log],
+    second: str | Mapping[str, Log],
+    *,
+    before: Duration,
+    after: Duration,
+    query: str | Frames,
+    sink: Sink,
+    name: str,
+    store: Store | str | Path | None = None,
+    kernel: Kernel = "auto",
+    checkpoint: str | Path | None = None,
+    cores: int | None = None,
+    overrides: Mapping[str, Settings] | None = None,
+    **settings: Any,
+) -> SlicesJob:
+    """Rows of `second` from `before` earlier to `after` later than a row of `first`.
+
+    The query is `SELECT ... FROM a [LEFT | RIGHT] JOIN b ON ...`; the bounds are added to its ON. A
+    function gets the rows of `first` in the interval and all of `second` that can meet them, and
+    must keep to the bounds itself.
+    """
+    logs, home = _logs(first, store)
+    others, _ = _logs(second, store if store is not None else home)
+    [one], [two] = logs, others
+    early, late_ = _duration(before), _duration(after)
+    if isinstance(query, str):
+        joined = JoinText.of(
+            Statement.parse(query, [one, two]), one, two, before=early, after=late_
+        )
+        query, behind = joined.statement.text, micros(joined.time_behind)
+        planned = Query.interval_join(
+            joined.driver, joined.other, before=joined.before, after=joined.after
+        )
+    else:
+        behind = 0
+        planned = Query.interval_join(one, two, before=early, after=late_)
+    return _made(
+        spark, {**logs, **others}, home, planned, Plain(), query, sink, name, kernel, checkpoint,
+        cores, behind, overrides, settings,
     )  # fmt: skip
 
 
@@ -211,6 +259,7 @@ def _made(
         _check_processing(stream, log, own.get(stream, policy))
     if policy.late.value == "update":
         refuse_deletes(sink)
+    refuse_connect(sink, spark)
     workers = cores or _cores(spark)
     if policy.max_rows is None and policy.max_bytes is None:
         policy = policy.fitted(cores=workers, memory_bytes=_memory(spark))
@@ -219,7 +268,9 @@ def _made(
         name=name,
         catalog=database,
         data=home.files.address,
-        logs={stream: log.describe() for stream, log in logs.items()},
+        logs={
+            stream: _described(stream, log, own.get(stream, policy)) for stream, log in logs.items()
+        },
         query=query,
         shape=shape,
         policy=policy,
@@ -256,6 +307,17 @@ def _routing_keys(logs: Mapping[str, Log]) -> dict[str, tuple[str, ...]]:
         name: log.store.describe(log.name).config.routing_key if isinstance(log, StoreLog) else ()
         for name, log in logs.items()
     }
+
+
+def _described(stream: str, log: Log, policy: Policy) -> Description:
+    """A log as it travels; `max_future` is judged by the log, where a row meets its clock."""
+    description = log.describe()
+    if policy.max_future is OF_STREAM:
+        return description
+    if "max_future" not in description:
+        raise errors.future_is_the_writers(stream)
+    far = policy.max_future
+    return {**description, "max_future": None if far is None else micros(far)}
 
 
 def _check_processing(stream: str, log: Log, policy: Policy) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.watermark import UNKNOWN, Known, to_json
+from tidegate.logs.log import Log
 from tidegate.planning.policy import Strategy
 from tidegate.planning.state import PlannerState, StreamState
 from tidegate.planning.watermarks import merged
@@ -42,6 +43,8 @@ class Counted:
     seconds: float = 0.0
     amplification: float | None = None
     kernel: str = ""
+    noted: bool = False
+    """Whether the batch told its sink of a new frontier."""
 
     @property
     def rows_in(self) -> int:
@@ -64,6 +67,7 @@ def added(totals: Mapping[str, Any], batch: Counted) -> dict[str, Any]:
         "bad": more("bad", batch.bad.total()),
         "seconds": round(more("seconds", batch.seconds), 6),
         "rebalances": more("rebalances", batch.told.get("rebalanced", 0)),
+        "watermarks": more("watermarks", int(batch.noted)),
         "advances": more("advances", int(batch.told.get("advanced", False))),
         "partitions": _by_partition(totals.get("partitions", {}), batch),
     }
@@ -80,7 +84,25 @@ def _by_partition(before: Mapping[str, Any], batch: Counted) -> dict[str, Any]:
     return found
 
 
-def detail(batch: Batch, counted: Counted, now: Instant) -> dict[str, Any]:
+def held_rows(logs: Mapping[str, Log], state: PlannerState) -> int:
+    """About how many rows are known and not given out yet: they wait in the log for their time.
+
+    Rows of a span are taken as spread evenly over its times, where B goes through it.
+    """
+    if state.released is UNKNOWN:
+        return sum(int(stream.position.sum()) for stream in state.streams.values())
+    b, count = state.released, 0.0
+    for name, stream in state.streams.items():
+        if stream.highest is UNKNOWN or stream.highest < b:
+            continue
+        spans = logs[name].overlapping(b, stream.highest + 1, stream.start_cut, stream.cut())
+        width = (spans.max_time - spans.min_time).astype(np.float64) + 1.0
+        share = ((spans.max_time + 1 - b) / width).clip(0.0, 1.0)
+        count += float((share * spans.rows).sum())
+    return round(count)
+
+
+def detail(batch: Batch, counted: Counted, held: int, now: Instant) -> dict[str, Any]:
     """What is told of the last batch of a job."""
     return {
         "batch": batch.number,
@@ -98,6 +120,8 @@ def detail(batch: Batch, counted: Counted, now: Instant) -> dict[str, Any]:
         "bad": counted.bad.total(),
         "amplification": counted.amplification,
         "kernel": counted.kernel,
+        "held": held,
+        "lanes": counted.told.get("lanes", []),
         "holds": counted.told.get("holds", []),
         "warnings": counted.told.get("warnings", []),
         "finished": batch.finished,

@@ -134,10 +134,9 @@ class StreamWriter(_Writes, DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """On the driver: a batch appears, unless it has before."""
-        told = {one.query for one in messages if isinstance(one, Written) and one.query}
+        told = [one.query or "" for one in messages if isinstance(one, Written)]
         # A batch without tasks has no rows, and no name is needed to write none of them once.
-        batch = Batch(told.pop(), batchId) if told else None
-        self._commit(_staged(messages), batch, goodbye=False)
+        self._commit(_staged(messages), Batch(told[0], batchId) if told else None, goodbye=False)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """On the driver: none of it appears."""

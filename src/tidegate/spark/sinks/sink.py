@@ -3,9 +3,10 @@
 A batch is run, written and committed in this order, and may be run again from any point:
 
 1. `prepare` once per run: the sink learns the schema, and refuses what it cannot hold.
-2. `settled(batch)`: does the sink itself know that this batch is done? Then nothing is written.
+2. `settled(batch)`: does the sink itself know that this batch is done? Then nothing is written, and
+   it says how many rows there were.
 3. tasks `write` rows where they were computed (`TaskSink`), or the driver is handed the DataFrame
-   (`FrameSink`); what they return travels to the driver.
+   (`FrameSink`), once per batch, also when it is empty; what they return travels to the driver.
 4. `settle` on the driver: a sink with a memory of its own notes (lineage, batch) there.
 5. `commit` inside the one catalog transaction of the batch, which comes only if the query's row was
    moved from the batch before to this one.
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
 
 from tidegate import errors
@@ -39,9 +40,10 @@ REVISION = "_revision"
 class Batch:
     """One batch of a job, as a sink sees it.
 
-    (`job`, `lineage`, `number`) names it for good: a batch that runs again has the same. Results
-    lie in `interval` (in windows: they end in (a, b]); None when only late rows are at stake.
-    `frontier`: no later batch has a result before it.
+    (`job`, `lineage`, `number`) names it for good: a batch that runs again has the same, and the
+    same `plan`, a fingerprint of what it reads; another plan under the same name is another
+    driver's. Results lie in `interval` (in windows: they end in (a, b]); None when only late rows
+    are at stake. `frontier`: no later batch has a result before it.
     """
 
     job: str
@@ -52,6 +54,7 @@ class Batch:
     frontier: Known
     finished: bool
     columns: pa.Schema
+    plan: str = ""
     _hooks: list[Any] = field(default_factory=list, repr=False, compare=False)
 
     def in_commit(self, work: Any) -> None:
@@ -68,6 +71,8 @@ class _AnySink:
     kind: ClassVar[str]
     keeps_deletes: ClassVar[bool] = True
     """Whether rows that take back others have a meaning there."""
+    in_this_process: ClassVar[bool] = False
+    """Whether it must run where the job was started: on Spark Connect it would not."""
 
     @property
     def node(self) -> str:
@@ -77,9 +82,9 @@ class _AnySink:
     def prepare(self, store: Store, job: str, schema: pa.Schema, event_time: str | None) -> None:
         """Learn the schema; refuse it, or make ready."""
 
-    def settled(self, batch: Batch) -> bool:
-        """Whether the sink itself knows that this batch is done."""
-        return False
+    def settled(self, batch: Batch) -> int | None:
+        """How many rows it has of this batch, if the sink itself knows that it is done."""
+        return None
 
     def settle(self, batch: Batch, written: Sequence[Any]) -> None:
         """Note the batch in a memory of its own."""
@@ -123,3 +128,9 @@ def refuse_deletes(sink: Sink) -> None:
     """Refuse `late = update` where corrections would have no meaning."""
     if not sink.keeps_deletes:
         raise errors.sink_without_deletes(sink.kind)
+
+
+def refuse_connect(sink: Sink, spark: SparkSession) -> None:
+    """Refuse a sink of this process where batches run in another one."""
+    if sink.in_this_process and type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise errors.sink_not_on_connect(sink.kind)

@@ -1,0 +1,76 @@
+"""Growth: one job at 1, 2 and 4 times the rows, keys and partitions; one core beside two."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bench.report import Row
+from bench.spark_rivals import Windows, tidegate, warm
+from bench.spark_rows import Rows, written
+from tidegate.spark import session
+
+STEPS = (1, 2, 4)
+
+
+def growth(spark: SparkSession, folder: Path, count: int) -> list[Row]:
+    """The exponent of time over size, and rows per second and core."""
+    unit = count // 8
+    query = Windows(timedelta(seconds=10))
+    rows: list[Row] = []
+    for name, sizes in (
+        ("rows", [Rows(unit * n, seconds=unit * n // 100_000) for n in STEPS]),
+        ("keys", [Rows(unit, keys=1_000 * n, seconds=unit // 100_000) for n in STEPS]),
+        ("partitions", [Rows(unit, partitions=4 * n, seconds=unit // 100_000) for n in STEPS]),
+    ):
+        seconds = []
+        for size in sizes:
+            store = written(folder, size)
+            run = partial(tidegate, spark, store, query, size.rows, folder)
+            seconds.append(warm(run, 3)[1].seconds)
+        rows.append(Row(f"growth with {name}: exponent", _exponent(seconds), "", 1.05))
+    written(folder, Rows(count // 2, seconds=count // 2 // 100_000))
+    one, two = (_alone(folder, count // 2, cores) for cores in (1, 2))
+    rows += [
+        Row("one core", one, "rows/s", 200_000, True),
+        Row("two cores, per core", two / 2, "rows/s", 200_000, True),
+        Row("efficiency of the second core", two / 2 / one, "x", 0.9, True),
+    ]
+    return rows
+
+
+def _exponent(seconds: list[float]) -> float:
+    """The slope of a line through the logarithms."""
+    x, y = [math.log(n) for n in STEPS], [math.log(s) for s in seconds]
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    above = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
+    return above / sum((a - mean_x) ** 2 for a in x)
+
+
+def _alone(folder: Path, count: int, cores: int) -> float:
+    """Rows per second in a session of its own with so many cores."""
+    command = [sys.executable, "-m", "bench.spark_growth", str(folder), str(count), str(cores)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+def main() -> None:
+    folder, count, cores = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    spark = session(
+        "bench", master=f"local[{cores}]", settings={"spark.sql.shuffle.partitions": "2"}
+    )
+    store = written(folder, Rows(count, seconds=count // 100_000))
+    query = Windows(timedelta(seconds=10))
+    _, best = warm(lambda: tidegate(spark, store, query, count, folder), 3)
+    print(json.dumps(best.speed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""What order and system columns cost: the same job with and without."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bench.report import Row
+from bench.spark_rivals import Windows, tidegate, warm
+from bench.spark_rows import DISORDER, STREAM, Rows, written
+from tidegate.spark import FilesSink, ordered
+from tidegate.store import Store
+
+ALL = ", max(_offset) AS o, max(_partition) AS p, max(_timestamp) AS c, max(_event_time) AS t"
+
+
+def ordered_release(spark: SparkSession, folder: Path, count: int) -> list[Row]:
+    """All rows to files, in the order of their time and as they come."""
+    count //= 4
+    store = written(folder, Rows(count, seconds=count // 100_000))
+    in_order = min(_released(spark, store, folder, True) for _ in range(2))
+    as_it_comes = min(_released(spark, store, folder, False) for _ in range(2))
+    return [
+        Row("ordered release", count / in_order, "rows/s"),
+        Row("the same unordered", count / as_it_comes, "rows/s"),
+        Row("ordered / unordered", as_it_comes / in_order, "x", 0.7, True),
+    ]
+
+
+def system_columns(spark: SparkSession, folder: Path, count: int) -> list[Row]:
+    """The tumbling job with every system column in it, beside the one without."""
+    count //= 4
+    store = written(folder, Rows(count, seconds=count // 100_000))
+    query = Windows(timedelta(seconds=10))
+    _, without = warm(lambda: tidegate(spark, store, query, count, folder), 3)
+    _, with_all = warm(lambda: tidegate(spark, store, query, count, folder, extra=ALL), 3)
+    return [
+        Row("all system columns", with_all.speed, "rows/s"),
+        Row("all system columns / none", with_all.speed / without.speed, "x", 0.95, True),
+    ]
+
+
+def _released(spark: SparkSession, store: Store, folder: Path, in_order: bool) -> float:
+    out = folder / "ordered"
+    shutil.rmtree(out, ignore_errors=True)
+    settings: dict[str, Any] = {"tolerance": DISORDER, "idle_after": "never"}
+    job = ordered(
+        spark,
+        STREAM,
+        store=store,
+        name="bench-ordered",
+        sink=FilesSink(str(out / "rows")),
+        checkpoint=out / "checkpoint",
+        watermark="events",
+        sort=in_order,
+        **settings,
+    )
+    job.reset()
+    began = perf_counter()
+    job.run()
+    seconds = perf_counter() - began
+    job.reset()
+    return seconds

@@ -1,0 +1,122 @@
+"""The rows of the Spark benchmarks: one stream of the store, read by all rivals from its files.
+
+The stream has some partitions, and is delivered as a backlog is: one partition after the other.
+Inside a partition rows are a little out of order. Stock Spark and DuckDB read the very chunk files
+that Tidegate reads, so nobody has a better layout than another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.store import Store
+from tidegate.store.routing import hashes, segment_index
+
+SECOND = 1_000_000
+BEGIN = 1_790_000_000 * SECOND
+STREAM = "readings"
+FLUSH = 500_000
+DISORDER = timedelta(milliseconds=500)
+SCHEMA = pa.schema(
+    [
+        ("device", pa.int64()),
+        ("value", pa.float64()),
+        ("amount", pa.int64()),
+        ("at", pa.timestamp("us", tz="UTC")),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """So many rows over so many keys and partitions, spread over so much event time."""
+
+    rows: int = 40_000_000
+    keys: int = 1_000
+    partitions: int = 4
+    seconds: int = 400
+    slow: float = 1.0
+    """How many times fewer rows the last partition has."""
+
+    @property
+    def name(self) -> str:
+        """The folder of the store that holds them."""
+        return f"{self.rows}-{self.keys}-{self.partitions}-{self.seconds}-{self.slow:g}"
+
+
+def written(folder: Path, rows: Rows) -> Store:
+    """A store with the rows in it; written once, found again afterwards."""
+    place = folder / rows.name
+    found = (place / "whole").exists()
+    store = Store.open(place)
+    if found:
+        return store
+    store.create_stream(
+        STREAM,
+        SCHEMA,
+        event_column="at",
+        routing_key=("device",),
+        segments=rows.partitions,
+        max_future=None,
+    )
+    keys = _keys_by_segment(store, rows)
+    weights = np.ones(rows.partitions)
+    weights[-1] /= rows.slow
+    counts = (weights / weights.sum() * rows.rows).astype(np.int64)
+    counts[0] += rows.rows - counts.sum()
+    with store.writer(STREAM, "backlog", notes_time=False, flush_rows=FLUSH) as writer:
+        for number, (mine, count) in enumerate(zip(keys, counts.tolist(), strict=True)):
+            dice = np.random.default_rng(number)
+            for first in range(0, count, FLUSH):
+                writer.append(_table(dice, mine, first, min(FLUSH, count - first), count, rows))
+                writer.flush()
+    (place / "whole").touch()
+    return store
+
+
+def files(store: Store) -> list[str]:
+    """The files of the stream, in the order they were written."""
+    root = Path(store.files.root) / STREAM
+    return [str(p) for p in sorted(root.rglob("*.parquet"), key=lambda p: p.stat().st_mtime_ns)]
+
+
+def _table(
+    dice: np.random.Generator,
+    keys: npt.NDArray[np.int64],
+    first: int,
+    count: int,
+    all_: int,
+    rows: Rows,
+) -> pa.Table:
+    step = rows.seconds * SECOND / all_
+    at = BEGIN + ((first + np.arange(count)) * step).astype(np.int64)
+    at = at - dice.integers(0, int(DISORDER / timedelta(microseconds=1)), count)
+    return pa.table(
+        {
+            "device": keys[dice.integers(0, len(keys), count)],
+            "value": dice.random(count) * 100,
+            "amount": dice.integers(0, 1_000, count),
+            "at": pa.array(np.maximum(at, BEGIN)).cast(SCHEMA.field("at").type),
+        },
+        schema=SCHEMA,
+    )
+
+
+def _keys_by_segment(store: Store, rows: Rows) -> list[npt.NDArray[np.int64]]:
+    """The keys of every partition: a backlog is delivered partition by partition."""
+    found: list[list[int]] = [[] for _ in range(rows.partitions)]
+    names = np.arange(rows.keys * 4)
+    segments = [record.segment for record in store.segments(STREAM)]
+    place = segment_index(hashes(pa.table({"device": names}), ["device"]), segments)
+    share = rows.keys // rows.partitions
+    for key, at in zip(names.tolist(), place.tolist(), strict=True):
+        mine = found[at]
+        if len(mine) < share:
+            mine.append(key)
+    return [np.array(keys, dtype=np.int64) for keys in found]

@@ -1,0 +1,130 @@
+"""How the work of a batch is divided, seen on Spark's own plan."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from tidegate.logs.log import facts_of
+from tidegate.planning import BatchPlan, Division, PlannerState
+from tidegate.planning.replay import replay
+from tidegate.spark import StreamSink, windows
+from tidegate.spark.batches import Runner
+from tidegate.spark.plan_source import PlanReader, told
+from tidegate.spark.slices import SlicesJob
+from tidegate.store import Store
+
+SECOND = 1_000_000
+SCHEMA = pa.schema(
+    [("item", pa.string()), ("price", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))]
+)
+BY_ITEM = (
+    "SELECT _window_end, item, count(*) AS n, sum(price) AS total FROM orders"
+    " GROUP BY _window_end, item"
+)
+BY_PRICE = BY_ITEM.replace("item", "price")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store.open(tmp_path)
+    made.create_stream(
+        "orders", SCHEMA, event_column="at", routing_key=("item",), segments=4, max_future=None
+    )
+    with made.writer("orders", "shop") as writer:
+        rows = [
+            {"item": f"item {n % 40}", "price": n % 10, "at": n * SECOND // 10} for n in range(1200)
+        ]
+        writer.append(pa.Table.from_pylist(rows, schema=SCHEMA))
+        writer.flush()
+    return made
+
+
+def planned(
+    spark: SparkSession, job: SlicesJob
+) -> tuple[Runner, BatchPlan, PlannerState, dict[str, Any]]:
+    reader = PlanReader(job.job)
+    offset = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    after = PlannerState.from_json(offset["state"])
+    runner = Runner(spark, job.job)
+    fresh = PlannerState.fresh(after.lineage, job.job.query.streams)
+    ask = facts_of(runner.logs, fresh).ask
+    batch = replay(fresh, after, ask, job.job.query, job.job.policy, cores=job.job.cores)
+    return runner, batch, after, offset
+
+
+def frame(spark: SparkSession, runner: Runner, batch: BatchPlan, after: PlannerState) -> DataFrame:
+    assert batch.slice is not None
+    pieces = runner.reader.pieces(batch, after)
+    return runner._frame(spark, runner.choice, pieces, batch.slice.interval, after.origin)
+
+
+def exchanges(rows: DataFrame) -> int:
+    return str(rows._jdf.queryExecution().executedPlan().toString()).count("Exchange ")
+
+
+def job(spark: SparkSession, store: Store, size: str, query: str, kernel: Any) -> SlicesJob:
+    return windows(
+        spark,
+        "orders",
+        size=size,
+        store=store,
+        name="divided",
+        query=query,
+        sink=StreamSink("divided"),
+        kernel=kernel,
+        cores=4,
+        tolerance=timedelta(0),
+    )
+
+
+def test_division_by_time_has_no_exchange(spark: SparkSession, store: Store) -> None:
+    runner, batch, after, _ = planned(spark, job(spark, store, "10s", BY_PRICE, "duckdb"))
+    assert batch.slice is not None
+    assert batch.slice.division is Division.TIME
+    assert len(batch.slice.tasks) >= 4
+    assert exchanges(frame(spark, runner, batch, after)) == 0
+
+
+def test_division_by_key_range_has_no_exchange_and_loses_no_row(
+    spark: SparkSession, store: Store
+) -> None:
+    runner, batch, after, _ = planned(spark, job(spark, store, "100s", BY_ITEM, "duckdb"))
+    assert batch.slice is not None
+    assert batch.slice.division is Division.KEY_RANGE
+    assert len(batch.slice.tasks) > 1
+    made = frame(spark, runner, batch, after)
+    assert exchanges(made) == 0
+    counts = [row.n for row in made.collect()]
+    assert len(counts) == 40
+    assert sum(counts) == 1000
+
+
+def test_a_few_windows_without_a_key_are_merged_by_exactly_one_exchange(
+    spark: SparkSession, store: Store
+) -> None:
+    runner, batch, after, _ = planned(spark, job(spark, store, "100s", BY_PRICE, "spark"))
+    assert batch.slice is not None
+    assert batch.slice.division is Division.SHUFFLE
+    made = frame(spark, runner, batch, after)
+    assert exchanges(made) == 1
+    assert sum(row.n for row in made.collect()) == 1000
+
+
+def test_the_least_local_watermark_of_all_lanes_is_the_plans(
+    spark: SparkSession, store: Store
+) -> None:
+    made = job(spark, store, "10s", BY_PRICE, "spark")
+    _, batch, after, offset = planned(spark, made)
+    lanes = json.loads(offset["told"])["lanes"]
+    assert sum(count for count, _ in lanes) == 4
+    assert isinstance(after.watermark, int)
+    assert min(number for _, number in lanes) == after.watermark + 1
+    assert told(batch, 1)["rows"] == {"orders": 0}
