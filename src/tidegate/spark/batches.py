@@ -94,7 +94,7 @@ class Runner:
             name: pa.schema([*schema, *(pa.field(c, _TIME) for c in job.shape.columns)])
             for name, schema in schemas.items()
         }
-        self.choice = choose_kernel(job, self.statement, in_frames)
+        self.choice = choose_kernel(spark, job, self.statement, in_frames)
         self.columns = self.query.columns
         if job.policy.late is Late.UPDATE:
             self.columns = self.columns.append(pa.field(OP, pa.string()))

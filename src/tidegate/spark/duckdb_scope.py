@@ -130,7 +130,9 @@ class Scope:
         alias = self.aliases.get(name) if not node.table else None
         if alias is not None and (not found or found[0] == alias):
             return alias
-        if len(found) != 1 or alias is not None:
+        if alias is not None:
+            raise NotCoveredError(f'the name "{node.name}", which is a column and an alias')
+        if len(found) != 1:
             raise NotCoveredError(f'the name "{node.name}", which could mean {len(found)} columns')
         if self.keys is not None and self.keys.get(found[0].sql) is None:
             raise NotCoveredError(f'column "{node.name}", which is neither grouped nor aggregated')

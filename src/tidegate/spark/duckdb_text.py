@@ -2,8 +2,9 @@
 
 Equal means: sums, averages and deviations of floating numbers to a relative 1e-9, everything else
 exactly, failures included. A query is translated whole or not at all; what is outside says why, and
-then Spark runs it. The result has the columns of Spark's result in its order; timestamps come out
-without a zone and are UTC, so that a cast of each column to Spark's type is exact.
+then Spark runs it. DuckDB has read every text that comes out, over no rows. The result has the
+columns of Spark's result in its order; timestamps come out without a zone and are UTC, so that a
+cast of each column to Spark's type is exact.
 
 >>> import pyarrow as pa
 >>> schema = pa.schema({"_window_end": pa.timestamp("us", "UTC"), "n": pa.int64()})
@@ -17,10 +18,11 @@ Outside(reason='function EXP')
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+import duckdb
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
@@ -31,7 +33,7 @@ from tidegate.spark.duckdb_rules.operators import compared, condition
 from tidegate.spark.duckdb_rules.registry import NotCoveredError, Outside, Typed, described, quoted
 from tidegate.spark.duckdb_rules.types import NULL, TIMESTAMP, common, from_arrow
 from tidegate.spark.duckdb_scope import Column, Scope, Source, direction
-from tidegate.spark.query_parts import aggregates, own_parts
+from tidegate.spark.query_parts import aggregates, output_name, own_parts
 from tidegate.spark.sql_text import Statement
 
 SETTINGS: Final = {
@@ -71,13 +73,29 @@ def translate(statement: Statement, schemas: Mapping[str, pa.Schema]) -> str | O
         made = _Translation(statement, schemas)
         relation = made.query(statement.tree, top=True)
         ctes = ", ".join(f"{quoted(name)} AS ({sql})" for name, sql in made.ctes.items())
-        return f"WITH {ctes} {relation.sql}" if ctes else relation.sql
+        text = f"WITH {ctes} {relation.sql}" if ctes else relation.sql
+        _try_out(text, relation.columns, {name: schemas[name] for name in statement.streams})
+        return text
     except NotCoveredError as reason:
         return Outside(str(reason))
 
 
+def _try_out(text: str, columns: Sequence[Column], schemas: Mapping[str, pa.Schema]) -> None:
+    """Let DuckDB read the text over no rows: it must take it, and its types must be Spark's."""
+    with duckdb.connect(config={"threads": 1}) as connection:
+        for name, schema in schemas.items():
+            connection.register(name, schema.empty_table())
+        try:
+            found = connection.sql(text).to_arrow_table().schema
+        except duckdb.Error as refused:
+            raise NotCoveredError(f"DuckDB refuses it: {str(refused).splitlines()[0]}") from None
+    for column, kind in zip(columns, found.types, strict=True):
+        if column.type is None or column.type.arrow != kind:
+            raise NotCoveredError(f'column "{column.name}", a {column.type} that becomes a {kind}')
+
+
 def _refuse_strings(text: str) -> None:
-    """Strings that the parser may read otherwise than Spark: escapes, doubled quotes, neighbours."""
+    """Refuse strings that the parser may read otherwise than Spark: escapes and doubled quotes."""
     last = None
     for token in sqlglot.tokenize(text, dialect="spark"):
         kind = token.token_type.name
@@ -101,6 +119,7 @@ class _Translation:
     def __init__(self, statement: Statement, schemas: Mapping[str, pa.Schema]) -> None:
         self.statement, self.schemas = statement, schemas
         self.ctes: dict[str, str] = {}
+        self.unnamed = 0
         self.known: dict[int, tuple[str, tuple[Column, ...]]] = {}
 
     def query(self, node: exp.Expr, *, top: bool = False) -> Relation:
@@ -128,12 +147,13 @@ class _Translation:
             elif (cte := self.statement.cte_of(node)) is not None:
                 sql, columns = self.cte(cte)
             else:
-                raise NotCoveredError(f"the table function {node.name.upper()}")
+                raise NotCoveredError(f"the table {node.this.sql(dialect='spark')}")
         elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
             if node.args.get("pivots") or node.args.get("sample"):
                 raise NotCoveredError("a subquery with PIVOT or a sample")
             relation = self.query(node.this)
-            alias = alias or f"_query_{len(relation.sql)}"
+            self.unnamed += not alias
+            alias = alias or f"_query_{self.unnamed}"
             sql, columns = f"({relation.sql})", relation.columns
         else:
             raise NotCoveredError(f"{described(node)} in FROM")
@@ -180,7 +200,8 @@ class _Translation:
     def join(self, scope: Scope, join: exp.Join) -> tuple[str, Scope]:
         word = JOINS.get((join.side, join.kind))
         if word is None or join.method or join.args.get("match_condition"):
-            raise NotCoveredError(f"{join.method} {join.side} {join.kind} JOIN".strip())
+            said = (join.method, join.side, join.kind, "JOIN")
+            raise NotCoveredError(" ".join(filter(None, said)))
         sql, source = self.source(join.this)
         if source.alias.lower() in {there.alias.lower() for there in scope.sources}:
             raise NotCoveredError(f"the alias {source.alias} twice")
@@ -229,7 +250,7 @@ class _Translation:
             {
                 part.alias.lower(): scope.typed(part.this)
                 for part in select.expressions
-                if part.alias
+                if isinstance(part, exp.Alias)
             }
         )
         for clause in ("having", "qualify"):
@@ -264,7 +285,7 @@ class _Translation:
         """What one item of a select list stands for: its name and its value."""
         if not part.is_star:
             inner = part.this if isinstance(part, exp.Alias) else part
-            return [(part.alias_or_name, scope.typed(inner))]
+            return [(output_name(part), scope.typed(inner))]
         star = part.find(exp.Star)
         if scope.keys is not None or star is None or any(star.args.values()):
             raise NotCoveredError("* with GROUP BY, EXCEPT or REPLACE")
@@ -311,7 +332,7 @@ class _Translation:
         for one, other in zip(left.columns, right.columns, strict=True):
             kind = common(one.type or NULL, other.type or NULL)
             if kind is None or kind == NULL:
-                raise NotCoveredError(f"UNION of a {one.type} and a {other.type}")
+                raise NotCoveredError(f"UNION of {one.type:a} and {other.type:a}")
             columns.append(Column(one.name, kind))
         distinct = bool(node.args.get("distinct"))
         sides = (_as_columns(side, columns, distinct) for side in (left, right))
@@ -356,7 +377,7 @@ def _group_key(part: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
         and not any(source.find(part.name) for source in scope.sources)
     ):
         for column in select.expressions:
-            if column.alias.lower() == part.name.lower():
+            if output_name(column).lower() == part.name.lower():
                 meant = column
     return meant.this if isinstance(meant, exp.Alias) else meant
 

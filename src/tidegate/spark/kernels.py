@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from tidegate import errors
 from tidegate.planning.slices import Division, Slice
@@ -20,6 +21,14 @@ from tidegate.spark.duckdb_rules.registry import Outside
 from tidegate.spark.duckdb_text import translate
 from tidegate.spark.spec import Job
 from tidegate.spark.sql_text import Statement
+
+_TESTED: Final = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.groupByAliases": "true",
+    "spark.sql.storeAssignmentPolicy": "ansi",
+}
+"""Settings that change what a query means, as they were when the subset was tested."""
 
 WORTH_A_SHUFFLE: Final = 4_000_000
 """So many rows in too few windows are faster divided by Spark than left to one task."""
@@ -35,22 +44,33 @@ class Choice:
 
 
 def choose_kernel(
-    job: Job, statement: Statement | None, schemas: Mapping[str, pa.Schema]
+    spark: SparkSession, job: Job, statement: Statement | None, schemas: Mapping[str, pa.Schema]
 ) -> Choice:
     """The kernel of a job; asking for one that cannot is an error that says why."""
-    if statement is None:
-        if job.kernel == "duckdb":
-            raise errors.kernel_cannot("duckdb", "the query is a function of DataFrames")
-        return Choice("spark", "the query is a function of DataFrames")
     if job.kernel == "spark":
         return Choice("spark", "it was asked for")
-    made = translate(statement, schemas)
+    if statement is None:
+        made: str | Outside = Outside("the query is a function of DataFrames")
+    else:
+        made = _other_meaning(spark) or translate(statement, schemas)
     if isinstance(made, Outside):
         if job.kernel == "duckdb":
             raise errors.kernel_cannot("duckdb", made.reason)
         return Choice("spark", made.reason)
     reason = "it was asked for" if job.kernel == "duckdb" else "every part of it is in the subset"
     return Choice("duckdb", reason, made)
+
+
+def _other_meaning(spark: SparkSession) -> Outside | None:
+    """Settings of the session under which Spark means something else by the same text."""
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    if zone.upper() not in ("UTC", "ETC/UTC", "GMT", "Z", "+00:00"):
+        return Outside(f"the session's time zone is {zone}, and the subset is tested in UTC")
+    for setting, wanted in _TESTED.items():
+        found = str(spark.conf.get(setting, wanted)).lower()
+        if found != wanted:
+            return Outside(f"{setting} is {found}, and the subset is tested with {wanted}")
+    return None
 
 
 def for_batch(choice: Choice, job: Job, piece: Slice) -> Choice:

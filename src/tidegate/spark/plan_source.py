@@ -2,33 +2,24 @@
 
 The planner's state is the offset, so recovery is Spark's: the row of a batch holds the state before
 and the state after, and what the batch has to do follows from these (`planning/replay.py`). The
-source runs in a process of its own beside the driver and polls the logs: a cheap counter first, the
-facts when it has moved or a timer may have. A poll that finds nothing gives back the offset it was
-given, to the byte, and Spark runs no batch.
+planner runs in a process of its own beside the driver, behind `plan_door.py`, and polls the logs: a
+cheap counter first, the facts when it has moved or a timer may have. A poll that finds nothing
+gives back the offset it was given, to the byte, and Spark runs no batch.
 
-Facts of Spark's interface that this rests on: `initialOffset` is asked for again in every replay of
-batch 0, so it is a constant symbol that the first plan resolves; `start` is always durable; what
-`latestOffset` returns may never be used.
+Facts of Spark's interface that this rests on: `start` is always durable, and what is returned may
+never be used.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 from uuid import uuid4
 
 import numpy as np
-import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    SupportsTriggerAvailableNow,
-)
 
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.watermark import to_json
@@ -37,12 +28,10 @@ from tidegate.logs.store_log import StoreLog
 from tidegate.planning import BatchPlan, Facts, IdleTimers, PlannerState, plan
 from tidegate.planning.assignment import lanes_of
 from tidegate.planning.facts import Offsets, StreamFacts
+from tidegate.spark.plan_door import BEGINNING
 from tidegate.spark.spec import Job
 from tidegate.store.catalog import queries
 from tidegate.store.steps import reached
-
-SCHEMA: Final = "before string, after string, told string"
-_BEGINNING: Final = {"state": "beginning", "told": ""}
 
 POLL: Final = 0.1
 """Seconds between two looks at the counters of the logs."""
@@ -52,36 +41,7 @@ HOLD: Final = 3600.0
 """Seconds between two renewals of what a quiet job holds back from retention."""
 
 
-class PlanSource(DataSource):
-    """The source of one job: a class of its own per job, so that no address is an option."""
-
-    job: ClassVar[Job]
-
-    @classmethod
-    def name(cls) -> str:
-        """Unique per job, for sessions may be shared."""
-        return f"tidegate-plans-{cls.job.name}"
-
-    def schema(self) -> str:
-        """One row per batch."""
-        return SCHEMA
-
-    def streamReader(self, schema: Any) -> PlanReader:
-        """The reader that plans."""
-        return PlanReader(self.job)
-
-
-def source_of(job: Job) -> type[PlanSource]:
-    """The source class of a job; what Spark pickles has the job inside."""
-    return type("JobPlans", (PlanSource,), {"job": job})
-
-
-class _Batch(InputPartition):
-    def __init__(self, before: str, after: str, told: str) -> None:
-        self.before, self.after, self.told = before, after, told
-
-
-class PlanReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class Planner:
     """Plans, as Spark asks for offsets. One per run; timers live here, nothing else does."""
 
     def __init__(self, job: Job) -> None:
@@ -95,21 +55,9 @@ class PlanReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._quiet: tuple[Any, Any] | None = None
         self._polled = self._planned = self._held = float("-inf")
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What a task gets to read the one row with: nothing."""
-        return {}
-
     # ---- what Spark asks ----
 
-    def initialOffset(self) -> dict[str, Any]:
-        """A symbol: the first plan resolves it."""
-        return dict(_BEGINNING)
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        """The planner has limits of its own."""
-        return ReadAllAvailable()
-
-    def prepareForTriggerAvailableNow(self) -> None:
+    def stop_at_what_is_there(self) -> None:
         """Go no further than what there is now, by rows and by the clock."""
         self._now = self._store.clock()
         self._ends = {
@@ -123,7 +71,7 @@ class PlanReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for name, log in self._logs.items()
         }
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def after(self, start: dict[str, Any]) -> dict[str, Any]:
         """Plan the next batch; the same offset when there is none."""
         before = self._state(start)
         if before.finished or self._nothing_new(start):
@@ -150,23 +98,6 @@ class PlanReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._quiet = None
         reached("plan: made")
         return {"state": after.to_json(), "told": json.dumps(told(batch, self._job.cores))}
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One partition with one row."""
-        return [_Batch(start["state"], end["state"], end["told"])]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The plan."""
-        assert isinstance(partition, _Batch)
-        yield pa.RecordBatch.from_pydict(
-            {"before": [partition.before], "after": [partition.after], "told": [partition.told]}
-        )
-
-    def commit(self, end: dict[str, Any]) -> None:
-        """Nothing depends on it: for the last batch of a run it does not come."""
-
-    def stop(self) -> None:
-        """Nothing is open that is not shared."""
 
     # ---- inside ----
 
@@ -219,7 +150,7 @@ class PlanReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def state_of(text: str) -> PlannerState | None:
     """A state from an offset; None at the beginning."""
-    return None if text == _BEGINNING["state"] else PlannerState.from_json(text)
+    return None if text == BEGINNING["state"] else PlannerState.from_json(text)
 
 
 def needed(log: StoreLog, job: Job, state: PlannerState, name: str) -> Offsets:
@@ -230,7 +161,11 @@ def needed(log: StoreLog, job: Job, state: PlannerState, name: str) -> Offsets:
         reach = side.before + job.policy.allowed_lateness
         found = log.cut_at(state.released - int(reach / timedelta(microseconds=1)))
         # What lies before the start of the query is none of its business.
-        return {p: max(offset, stream.start_cut.get(p, 0)) for p, offset in found.items()}
+        cut = {p: max(offset, stream.start_cut.get(p, 0)) for p, offset in found.items()}
+        # Rows below A that wait for the next release may lie in a partition that is all behind.
+        for p, offset in (stream.late_cut or {}).items():
+            cut[p] = min(cut.get(p, offset), offset)
+        return cut
     return stream.start_cut
 
 

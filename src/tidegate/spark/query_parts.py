@@ -69,6 +69,13 @@ def aggregates(node: exp.Expr) -> bool:
     return is_aggregate(node) or any(aggregates(part) for part in node.iter_expressions())
 
 
+def output_name(part: exp.Expr) -> str:
+    """The name that an item of a select list has for others; a computed one has none."""
+    # The alias of an OVER is the window it names, not the column.
+    named = isinstance(part, exp.Alias | exp.Column | exp.Dot)
+    return part.alias_or_name if named else ""
+
+
 def own_parts(select: exp.Select) -> Iterator[exp.Expr]:
     """What a SELECT computes behind FROM and WHERE."""
     yield from select.expressions

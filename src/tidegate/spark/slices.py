@@ -31,7 +31,7 @@ from tidegate.planning.query import Query
 from tidegate.spark.batches import batch_function, runner_of
 from tidegate.spark.joins import JoinText, check_row_by_row
 from tidegate.spark.keys import divides_by_key
-from tidegate.spark.plan_source import source_of
+from tidegate.spark.plan_door import source_of
 from tidegate.spark.progress import JobProgress
 from tidegate.spark.running import RunningJob
 from tidegate.spark.shape import Plain, Shape, Windows

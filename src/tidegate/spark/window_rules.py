@@ -26,6 +26,7 @@ from tidegate.spark.query_parts import (
     OF_A_BATCH,
     aggregates,
     function_name,
+    output_name,
     own_parts,
     subqueries,
     windows_in,
@@ -337,7 +338,7 @@ class _Rules:
                 continue
             kind = scope.key(part)
             kept = grouped is None or kind in grouped
-            found.append(Output(part.alias_or_name.lower(), kind if kept else None))
+            found.append(Output(output_name(part).lower(), kind if kept else None))
         return tuple(found), is_open
 
 
@@ -354,7 +355,7 @@ def _meant(part: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     if isinstance(part, exp.Column) and not part.table and scope.window_column(part) is None:
         for column in select.expressions:
             # An aggregate of that name is none: there Spark would take a column of the stream.
-            if column.alias.lower() == part.name.lower() and not aggregates(column):
+            if output_name(column).lower() == part.name.lower() and not aggregates(column):
                 part = column
                 break
     return part

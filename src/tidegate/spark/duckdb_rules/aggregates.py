@@ -99,7 +99,7 @@ def _sum(at: Aggregate, node: exp.Expr) -> Typed:
     if is_decimal(value.type) and value.type.precision + MORE_DIGITS <= MOST_DIGITS:
         kind = decimal(value.type.precision + MORE_DIGITS, value.type.scale)
         return Typed(f"CAST(SUM({distinct}{value.sql}){at.over} AS {kind.duckdb})", kind)
-    raise NotCoveredError(f"SUM over a {value.type}")
+    raise NotCoveredError(f"SUM over {value.type:a}")
 
 
 @group_rule("`AVG(x)`, `MEAN(x)`", exp.Avg, "mean", note="a double; not of decimals")
@@ -107,7 +107,7 @@ def _avg(at: Aggregate, node: exp.Expr) -> Typed:
     plain = _plain(node)
     distinct, value = argument(at, plain)
     if value.type not in WHOLE and value.type not in FLOATING:
-        raise NotCoveredError(f"AVG over a {value.type}")
+        raise NotCoveredError(f"AVG over {value.type:a}")
     return Typed(f"AVG({distinct}{widened(value, DOUBLE).sql}){at.over}", DOUBLE)
 
 
@@ -132,7 +132,7 @@ def _extreme(at: Aggregate, node: exp.Expr) -> Typed:
 def _logical(at: Aggregate, node: exp.Expr) -> Typed:
     value = at.given(_plain(node).this)
     if value.type != BOOLEAN:
-        raise NotCoveredError(f"a {value.type} as a condition")
+        raise NotCoveredError(f"{value.type:a} as a condition")
     every = isinstance(node, exp.LogicalAnd) or node.name.lower() == "every"
     return Typed(f"{'BOOL_AND' if every else 'BOOL_OR'}({value.sql}){at.over}", BOOLEAN)
 
@@ -157,7 +157,7 @@ def _spread(at: Aggregate, node: exp.Expr) -> Typed:
     function = SPREADS[node.name.lower() if named else type(node)]
     value = at.given(_plain(node).this)
     if not is_numeric(value.type):
-        raise NotCoveredError(f"{function} over a {value.type}")
+        raise NotCoveredError(f"{function} over {value.type:a}")
     # To 1e-9 a decimal may be rounded to a double on the way.
     return Typed(f"{function}(CAST({value.sql} AS DOUBLE)){at.over}", DOUBLE)
 
@@ -188,7 +188,7 @@ def _percentile(at: Aggregate, node: exp.Expr, share: exp.Expr, *, down: bool = 
         raise NotCoveredError("a percentile that is not a literal from 0 to 1")
     value = at.given(node)
     if value.type not in WHOLE and value.type not in FLOATING:
-        raise NotCoveredError(f"a percentile over a {value.type}")
+        raise NotCoveredError(f"a percentile over {value.type:a}")
     x = widened(value, DOUBLE).sql
     order = "list_reverse_sort" if down else "list_sort"
     return Typed(interpolated(f"{order}(list({x}) FILTER (WHERE {x} IS NOT NULL))", number), DOUBLE)

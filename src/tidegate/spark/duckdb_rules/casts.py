@@ -79,9 +79,9 @@ def widened(value: Typed, to: SparkType) -> Typed:
     if value.number is not None and to in FLOATING:
         return Typed(f"CAST('{value.number}' AS {to.duckdb})", to)
     if is_decimal(value.type) and to in FLOATING and value.type.precision > EXACT_DIGITS:
-        raise NotCoveredError(f"a {value.type} as a {to}")
+        raise NotCoveredError(f"{value.type:a} as {to:a}")
     if value.type == STRING or common(value.type, to) != to:
-        raise NotCoveredError(f"a {value.type} as a {to}")
+        raise NotCoveredError(f"{value.type:a} as {to:a}")
     return Typed(f"CAST({value.sql} AS {to.duckdb})", to)
 
 
@@ -90,7 +90,7 @@ def together(*values: Typed) -> list[Typed]:
     kind = NULL
     for value in values:
         if (wider := common(kind, value.type)) is None:
-            raise NotCoveredError(f"a {value.type} where a {kind} stands")
+            raise NotCoveredError(f"{value.type:a} where {kind:a} stands")
         kind = wider
     return [widened(value, kind) for value in values]
 
@@ -135,7 +135,7 @@ def _cast(translator: Translator, node: exp.Expr) -> Typed:
     if is_decimal(value.type) and to == STRING and value.type.scale <= 6:
         return Typed(f"CAST({value.sql} AS VARCHAR)", to)
     if to not in WRITTEN.get(value.type, frozenset()):
-        raise NotCoveredError(f"a cast of a {value.type} to a {to}")
+        raise NotCoveredError(f"a cast of {value.type:a} to {to:a}")
     if value.type == DOUBLE and to in WHOLE:
         return _cut(value.sql, to)
     return Typed(f"CAST({value.sql} AS {to.duckdb})", to)
@@ -154,7 +154,7 @@ def _to_decimal(value: Typed, to: SparkType) -> Typed:
     """Only where no digit can be lost behind the point; too many before it fail in both."""
     held = as_decimal(value.type)
     if held is None or held.scale > to.scale:
-        raise NotCoveredError(f"a cast of a {value.type} to a {to}")
+        raise NotCoveredError(f"a cast of {value.type:a} to {to:a}")
     return Typed(f"CAST({value.sql} AS {to.duckdb})", to)
 
 

@@ -46,7 +46,7 @@ def of_type(translator: Translator, node: exp.Expr, *kinds: SparkType) -> Typed:
     """An argument that must have one of some types."""
     value = translator.typed(node)
     if value.type not in kinds:
-        raise NotCoveredError(f"a {value.type} in {described(node.parent or node)}")
+        raise NotCoveredError(f"{value.type:a} in {described(node.parent or node)}")
     return value
 
 
@@ -64,7 +64,7 @@ def whole_literal(node: exp.Expr | None) -> int | None:
 def _abs(translator: Translator, node: exp.Expr) -> Typed:
     value = translator.typed(node.this)
     if not is_numeric(value.type):
-        raise NotCoveredError(f"ABS of a {value.type}")
+        raise NotCoveredError(f"ABS of {value.type:a}")
     return Typed(f"abs({value.sql})", value.type)
 
 
@@ -92,7 +92,7 @@ def _floor(translator: Translator, node: exp.Expr) -> Typed:
     if value.type in WHOLE:
         return Typed(widened(value, BIGINT).sql, BIGINT)
     if value.type not in FLOATING:
-        raise NotCoveredError(f"FLOOR or CEIL of a {value.type}")
+        raise NotCoveredError(f"FLOOR or CEIL of {value.type:a}")
     function = "floor" if isinstance(node, exp.Floor) else "ceil"
     return Typed(floored(widened(value, DOUBLE).sql, function), BIGINT)
 
@@ -101,7 +101,7 @@ def _floor(translator: Translator, node: exp.Expr) -> Typed:
     NUMBERS,
     "`round(x)`, `round(x, n)`",
     exp.Round,
-    note="half away from zero; to n digits only decimals, and n at most their scale",
+    note="half away from zero; to n digits only decimals, and fewer than they have",
     more="decimals",
 )
 def _round(translator: Translator, node: exp.Expr) -> Typed:
@@ -119,7 +119,7 @@ def _round(translator: Translator, node: exp.Expr) -> Typed:
         return Typed(value.sql, value.type)
     if places == 0 and value.type == DOUBLE:
         return Typed(f"round({value.sql})", DOUBLE)
-    raise NotCoveredError(f"ROUND of a {value.type} to digits")
+    raise NotCoveredError(f"ROUND of {value.type:a} to digits")
 
 
 @row_rule(NUMBERS, "`isnan(x)`", exp.IsNan, note="false of null")

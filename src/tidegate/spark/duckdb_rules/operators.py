@@ -111,7 +111,7 @@ def _arithmetic(translator: Translator, node: exp.Expr) -> Typed:
         return _decimal_arithmetic(left, right, sign, (node.this, node.expression))
     left, right = together(left, right)
     if not is_numeric(left.type):
-        raise NotCoveredError(f"{sign} on a {left.type}")
+        raise NotCoveredError(f"{sign} on {left.type:a}")
     return Typed(f"({left.sql} {sign} {right.sql})", left.type)
 
 
@@ -141,7 +141,7 @@ def _as_operand(value: Typed, node: exp.Expr) -> SparkType:
         return decimal(len(value.number.lstrip("-")), 0)
     kind = as_decimal(value.type)
     if kind is None or (isinstance(node, exp.TryCast) and isinstance(node.this, exp.Literal)):
-        raise NotCoveredError(f"a {value.type} with a decimal")
+        raise NotCoveredError(f"{value.type:a} with a decimal")
     return kind
 
 
@@ -154,7 +154,7 @@ def _moved(at: Typed, interval: exp.Interval, back: bool) -> Typed:
     if at.type == DATE and unit == "DAY":
         return Typed(f"CAST({at.sql} + CAST({many} AS INTEGER) AS DATE)", DATE)
     if at.type != TIMESTAMP:
-        raise NotCoveredError(f"a {at.type} and an interval of a {unit.lower()}")
+        raise NotCoveredError(f"{at.type:a} and an interval in units of {unit.lower()}")
     if unit in MONTHS:
         return Typed(f"({at.sql} + to_months({many * MONTHS[unit]}))", TIMESTAMP)
     return Typed(f"({at.sql} + to_microseconds({many * MICROSECONDS[unit]}))", TIMESTAMP)
@@ -170,7 +170,7 @@ def _divide(translator: Translator, node: exp.Expr) -> Typed:
     left, right = translator.typed(node.this), translator.typed(node.expression)
     both = common(left.type, right.type)
     if both is None or (both not in WHOLE and both not in FLOATING):
-        raise NotCoveredError(f"/ on a {both or left.type}")
+        raise NotCoveredError(f"/ on {both or left.type:a}")
     left, right = widened(left, DOUBLE), widened(right, DOUBLE)
     return Typed(guarded(left.sql, right.sql, f"{left.sql} / {right.sql}"), DOUBLE)
 
@@ -179,7 +179,7 @@ def _divide(translator: Translator, node: exp.Expr) -> Typed:
 def _div(translator: Translator, node: exp.Expr) -> Typed:
     left, right = together(translator.typed(node.this), translator.typed(node.expression))
     if left.type not in WHOLE:
-        raise NotCoveredError(f"div on a {left.type}")
+        raise NotCoveredError(f"div on {left.type:a}")
     left, right = widened(left, BIGINT), widened(right, BIGINT)
     return Typed(guarded(left.sql, right.sql, f"{left.sql} // {right.sql}"), BIGINT)
 
@@ -193,7 +193,7 @@ def _div(translator: Translator, node: exp.Expr) -> Typed:
 def _modulo(translator: Translator, node: exp.Expr) -> Typed:
     left, right = together(translator.typed(node.this), translator.typed(node.expression))
     if left.type not in WHOLE and left.type not in FLOATING:
-        raise NotCoveredError(f"% on a {left.type}")
+        raise NotCoveredError(f"% on {left.type:a}")
     return Typed(guarded(left.sql, right.sql, f"{left.sql} % {right.sql}"), left.type)
 
 
@@ -203,7 +203,7 @@ def _negative(translator: Translator, node: exp.Expr) -> Typed:
         return number(f"-{node.this.name}")
     value = translator.typed(node.this)
     if not is_numeric(value.type):
-        raise NotCoveredError(f"- on a {value.type}")
+        raise NotCoveredError(f"- on {value.type:a}")
     return Typed(f"(-{value.sql})", value.type)
 
 
@@ -236,7 +236,7 @@ def condition(translator: Translator, node: exp.Expr) -> str:
     """An expression that must be a boolean."""
     value = translator.typed(node)
     if value.type not in (BOOLEAN, NULL):
-        raise NotCoveredError(f"a {value.type} as a condition")
+        raise NotCoveredError(f"{value.type:a} as a condition")
     return value.sql if value.type == BOOLEAN else "CAST(NULL AS BOOLEAN)"
 
 

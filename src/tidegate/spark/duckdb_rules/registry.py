@@ -130,7 +130,7 @@ def described(node: exp.Expr) -> str:
     if isinstance(node, exp.Anonymous):
         return f"function {node.name.upper()}"
     if isinstance(node, exp.Func):
-        return f"function {node.sql_name()}"
+        return f"function {node.sql(dialect='spark').partition('(')[0].upper()}"
     return type(node).__name__.upper()
 
 

@@ -96,7 +96,7 @@ def _first(rows: DataFrame, schema: pa.Schema, most: int) -> tuple[pa.Table, int
             {"place": [place], "count": [count], "head": [out.getvalue().to_pybytes()]}
         )
 
-    found = rows.mapInArrow(run, "place int, count long, head binary").collect()
+    found = rows.mapInArrow(run, "place long, count long, head binary").collect()
     found.sort(key=lambda row: row.place)
     heads = [pa.ipc.open_stream(bytes(row.head)).read_all() for row in found]
     together = pa.concat_tables([schema.empty_table(), *heads])
