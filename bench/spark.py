@@ -20,6 +20,7 @@ from bench.report import Row, publish
 from bench.spark_backlog import skewed_backlog
 from bench.spark_growth import growth
 from bench.spark_latency import latency
+from bench.spark_memory import larger_than_memory
 from bench.spark_order import ordered_release, system_columns
 from bench.spark_rivals import Windows, duckdb_alone, stock, tidegate, warm
 from bench.spark_rows import Rows, written
@@ -38,7 +39,7 @@ def main() -> None:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as place:
         spark = two_cores()
-        for part in (windows, latency, skewed_backlog, ordered_release, system_columns, growth):
+        for part in PARTS:
             if asked.only and part.__name__ not in asked.only:
                 continue
             console.print(f"measuring {part.__name__}")
@@ -101,6 +102,17 @@ def windows(spark: SparkSession, folder: Path, count: int) -> list[Row]:
             ),
         ]
     return rows
+
+
+PARTS = (
+    windows,
+    latency,
+    skewed_backlog,
+    ordered_release,
+    system_columns,
+    growth,
+    larger_than_memory,
+)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,19 @@ def test_a_successor_is_read_only_after_the_group_has_committed_all_it_follows(
     assert set(group.checkpoint()["orders"]) == {"2.e1", "3.e1"}
 
 
+def test_segments_that_never_had_a_row_are_passed_at_once(orders: Store) -> None:
+    reader = orders.reader_group("g", ["orders"]).join("one")
+    drain(reader)
+    open_ones = ["0.e0", "1.e0"]
+    for epoch in (1, 2, 3):
+        orders.scale("orders", open_ones, [("0", "1")])
+        open_ones = [f"{epoch + 1}.e{epoch}"]
+    write(orders, "orders", range(20, 23))
+    found = reader.read()
+    assert found is not None
+    assert found.column("n").to_pylist() == [20, 21, 22]
+
+
 def test_rows_of_one_key_keep_their_order_over_scales(orders: Store) -> None:
     group = orders.reader_group("g", ["orders"])
     reader = group.join("one")

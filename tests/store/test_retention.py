@@ -10,6 +10,7 @@ from tests.store.filling import TIMED, chunks_of, fill
 from tidegate.errors import TidegateError
 from tidegate.marks.cut import Cut
 from tidegate.store import Retention, Store
+from tidegate.store.compaction import compact
 from tidegate.store.maintenance import HOLD_LIFE
 from tidegate.store.reading import read
 from tidegate.store.retention import Truncation
@@ -71,7 +72,8 @@ def test_a_running_job_holds_what_it_needs(store: Store, clock: ManualClock) -> 
     (done,) = store.maintain("s").truncations
     assert (done.cut, done.held_by) == (Cut({"0.e0": 2}), ("job",))
     store.hold("s", "job", {"0.e0": 4})
-    assert store.truncate("s", before={"0.e0": 6}).cut == Cut({"0.e0": 4})
+    # What is left is one chunk by now, and half of it is needed.
+    assert store.truncate("s", before={"0.e0": 6}).cut == Cut({"0.e0": 2})
     assert store.release("s", "job")
     assert not store.release("s", "job")
     assert store.truncate("s", before={"0.e0": 5}).cut == Cut({"0.e0": 5})
@@ -122,3 +124,18 @@ def test_a_truncation_says_how_far_exactly_once(store: Store) -> None:
         with pytest.raises(TidegateError) as caught:
             store.truncate("s", **settings)  # type: ignore[arg-type]
         assert caught.value.code == "truncation-unclear"
+
+
+def test_a_chunk_that_is_held_in_part_stays_whole(store: Store) -> None:
+    store.create_stream("s", TIMED, event_column="at")
+    fill(store, "s", "0.e0", [10, 20])
+    fill(store, "s", "0.e0", [100, 110])
+    fill(store, "s", "0.e0", [120])
+    store.hold("s", "job", store.cut_at("s", 50))
+    compact(store, "s")
+    for before in (3, 1):  # inside what is held, and before it in the same chunk
+        done = store.truncate("s", before={"0.e0": before})
+        assert (done.rows, done.cut) == (0, Cut({"0.e0": 0}))
+    assert store.cut_at("s", 50) == Cut({"0.e0": 0})
+    store.release("s", "job")
+    assert store.truncate("s", before={"0.e0": 3}).rows == 3

@@ -162,6 +162,18 @@ def test_notes_wait_for_transactions_begun_before_them(store: Store) -> None:
     assert third.commit(time=90).time == 100
 
 
+def test_a_commit_with_a_time_flushes_what_was_appended_beside_it(store: Store) -> None:
+    orders(store)
+    writer = plain(store, notes_time=True)
+    transaction = writer.begin()
+    transaction.append(table(0, 3))
+    writer.append(table(3, 6))
+    mark = transaction.commit(time=100)
+    assert (mark.time, sum(mark.position.values()), writer.durable) == (100, 6, 3)
+    writer.close()
+    assert sorted(all_of(store, "orders", "n")) == list(range(6))
+
+
 def test_transactions_that_do_not_overlap_commit_in_order(store: Store) -> None:
     orders(store, segments=1)
     with plain(store) as writer:

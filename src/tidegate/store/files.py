@@ -59,7 +59,7 @@ class DataFiles:
             out.write(content)
             reached("file: during upload")
         if self.is_local:
-            _make_durable(target)
+            make_durable(target)
         reached("file: after upload")
         return len(content)
 
@@ -96,7 +96,7 @@ def shown(address: str) -> str:
     return re.sub(r"://.*:.*@", "://***@", address, count=1, flags=re.DOTALL)
 
 
-def _make_durable(path: str) -> None:
+def make_durable(path: str) -> None:
     """Have the operating system write a file and its folder entry to the disk."""
     for name in (path, os.path.dirname(path)):
         handle = os.open(name, os.O_RDONLY)

@@ -177,13 +177,9 @@ class ReaderGroup:
         state = readers.state(on, self.name, now)
         if state.lapsed:
             readers.fence(on, self.name, state.lapsed)
-        for stream, stream_id in state.stream_ids.items():
-            wanted, here = state.frontier(stream), state.cut(stream).keys()
-            if wanted != here:
-                readers.depart(on, self.name, stream_id, here - wanted)
-                starts = {r.name: r.start for r in streams.segment_records(on, stream_id)}
-                fresh = {name: starts[name] for name in sorted(wanted - here)}
-                readers.enter(on, self.name, stream_id, fresh)
+        # One that enters may be sealed and empty, and give way at once.
+        while self._let_enter(on, state):
+            state = readers.state(on, self.name, now)
         state = readers.state(on, self.name, now)
         share = shares(state.owned(), len(state.positions)).get(reader, 0)
         mine = [p for p in state.positions if p.reader == reader]
@@ -207,6 +203,19 @@ class ReaderGroup:
         return owned.get(reader, 0) > share or (owned.get(reader, 0) < share and free)
 
     # ---- inside ----
+
+    def _let_enter(self, on: Connection, state: GroupState) -> bool:
+        """Put successors in the place of what is read to its end; return whether there were any."""
+        moved = False
+        for stream, stream_id in state.stream_ids.items():
+            wanted, here = state.frontier(stream), state.cut(stream).keys()
+            if wanted != here:
+                readers.depart(on, self.name, stream_id, here - wanted)
+                starts = {r.name: r.start for r in streams.segment_records(on, stream_id)}
+                fresh = {name: starts[name] for name in sorted(wanted - here)}
+                readers.enter(on, self.name, stream_id, fresh)
+                moved = True
+        return moved
 
     def _furthest(self, positions: Iterable[Position]) -> list[Position]:
         """Positions, the one furthest behind first."""

@@ -216,7 +216,10 @@ class _Reading:
                 for batch in file.iter_batches(_BATCH, row_groups=groups, columns=physical):
                     low = max(begin - offset, 0)
                     high = min(stop - offset, batch.num_rows)
-                    made = self._finished(batch.slice(low, high - low), offset + low, page)
+                    made = None
+                    if low < high:
+                        # Batches do not begin where row groups do: one can lie past the end.
+                        made = self._finished(batch.slice(low, high - low), offset + low, page)
                     offset += batch.num_rows
                     if made is not None:
                         yield min(offset, stop), made

@@ -1,10 +1,10 @@
 """Retention: what is truncated, and what is remembered of it.
 
-Truncation moves the first readable offset of segments, never past what a running job holds, and a
-segment loses rows only when everything it follows is gone. The catalog remembers the largest time
-that was truncated: asking for it, by offset or by time, is an error, so that no window is ever
-silently partial. Age counts from the commit of a row, not from its event time: history that is
-loaded today is young.
+Truncation moves the first readable offset of segments, never past what a running job holds nor into
+a chunk that one holds a part of, and a segment loses rows only when everything it follows is gone.
+The catalog remembers the largest time that was truncated: asking for it, by offset or by time, is
+an error, so that no window is ever silently partial. Age counts from the commit of a row, not from
+its event time: history that is loaded today is young.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from tidegate import errors
 from tidegate.eventtime.instants import Instant, micros
@@ -149,9 +149,10 @@ def _apply(
             bound = record.start
         bounds[record.name] = bound
     for record in sorted(records, key=lambda record: record.segment.id.number):
-        if bounds[record.name] > record.start:
-            rows += bounds[record.name] - record.start
-            size += _truncate_segment(on, stream.id, record, bounds[record.name], now)
+        name = record.name
+        if bounds[name] > record.start:
+            gone = _truncate_segment(on, stream.id, record, bounds[name], limits[name], now)
+            rows, size = rows + gone[0], size + gone[1]
     after = streams.segment_records(on, stream.id)
     return Truncation(stream.name, first_readable(after, lineage), rows, size, holders)
 
@@ -180,20 +181,26 @@ def _held_back(
 
 
 def _truncate_segment(
-    on: Connection, stream_id: int, record: SegmentRecord, bound: int, now: Instant
-) -> int:
-    """Move the first readable offset of a segment; return the bytes that went with it."""
+    on: Connection, stream_id: int, record: SegmentRecord, bound: int, limit: int, now: Instant
+) -> tuple[int, int]:
+    """Move the first readable offset of a segment; return the rows and bytes that went with it."""
     number = record.segment.id.number
     of_segment = (segments.c.stream_id == stream_id, segments.c.number == number)
-    # This takes the lock under which chunks are published, compacted and removed.
+    # The lock under which chunks are published, compacted and removed.
+    on.execute(select(segments.c.number).where(*of_segment).with_for_update())
+    around = chunk_rows.between(on, stream_id, number, bound - 1, bound)
+    # Of a chunk that stays for its other rows the times are not known apart: all count as gone. So
+    # one that somebody holds a part of, since it was compacted, stays whole: that part is there.
+    if around and limit < around[0].end:
+        bound, around = max(record.start, around[0].start), []
+    if bound == record.start:
+        return 0, 0
     on.execute(
         update(segments)
         .where(*of_segment, segments.c.start_offset < bound)
         .values(start_offset=bound)
     )
     gone = chunk_rows.up_to(on, stream_id, number, bound)
-    # Of a chunk that stays for its other rows the times are not known apart: all count as gone.
-    around = chunk_rows.between(on, stream_id, number, bound - 1, bound)
     times = [chunk.max_time for chunk in [*gone, *around] if chunk.max_time is not None]
     if record.truncated_time is not None:
         times.append(record.truncated_time)
@@ -205,4 +212,4 @@ def _truncate_segment(
     )
     removal.remove(on, gone, now)
     removal.forget_runs(on, stream_id, number, bound)
-    return size
+    return bound - record.start, size

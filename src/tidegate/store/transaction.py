@@ -98,6 +98,7 @@ class Transaction:
     def commit(self, time: Instant | None = None) -> WriterMark:
         """Make its rows visible, with a note of `time` if given; return the writer's mark.
 
+        Rows that the writer has taken beside it are flushed before they are promised not to come.
         A time below the highest that the writer has noted does not raise: the highest stands.
         Committing again gives the same result.
         """
@@ -108,6 +109,9 @@ class Transaction:
                 raise errors.writer_without_id(writer.stream, "note time")
             noted = None if time is None else checked(time)
             if self.mark is None and self.status == OPEN:
+                if noted is not None:
+                    # What was appended before the promise must not come after it.
+                    writer.flush()
                 self._upload()
             bad = writer.outlet.bad_parts(self._buffer, self._life)
             mark = self._committed(noted, bad)
