@@ -1,101 +1,117 @@
-"""`tidegate demo`, as a newcomer runs it."""
+"""`tidegate demo`, as a newcomer runs it: a process of its own, with a session of its own."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from tidegate.cli import app
-from tidegate.cli import demo as demo_module
-from tidegate.testing import Headline
 
-ESCAPE = "\x1b"
-SMALL = Headline(rows=120, traders=5, symbols=10, partitions=4)
-"""For what does not depend on the numbers."""
+ROWS = 40_000
+
+
+@dataclass(frozen=True)
+class Run:
+    shown: str
+    said: str
+    out: Path
+    folder: Path
+
+    def row(self, name: str) -> list[list[str]]:
+        """The cells of every line of the table that begins with a name."""
+        lines = [line for line in self.shown.splitlines() if line.startswith("│")]
+        cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines]
+        return [found[1:] for found in cells if found[0] == name]
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("demo")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    place = tmp_path_factory.mktemp("demo")
+    options = ["--rows", str(ROWS), "--seconds", "10", "--folder", "here", "--out", "pictures"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tidegate", "demo", *options],
+        capture_output=True,
+        cwd=place,
+        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"},
+        encoding="utf-8",
+        timeout=600,  # a minute, unless the machine is busy with something else
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return Run(done.stdout, done.stderr, place / "pictures", place / "here")
 
 
-@pytest.fixture(scope="module")
-def shown(out: Path) -> str:
-    result = CliRunner().invoke(app, ["demo", "--out", str(out)])
-    assert result.exit_code == 0, result.output
-    return result.output
+def test_tidegate_loses_nothing_and_gets_every_window_right(run: Run) -> None:
+    beside, alone = run.row("Tidegate")
+    assert beside[:2] == alone[:2] == ["0", "90 of 90"]
+    assert re.fullmatch(r"\d+\.\d s after", beside[2])
+    assert re.fullmatch(r"\d+\.\d s in all", alone[2])
+    assert re.fullmatch(r"[\d,]+", alone[3])
 
 
-def numbers_of(row: str, shown: str) -> list[int]:
-    [line] = [line for line in shown.splitlines() if line.startswith(f"│ {row} ")]
-    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", line)]
+def test_stock_spark_loses_rows_of_the_same_backlog(run: Run) -> None:
+    assert [row[:2] for row in run.row("truth")] == [[f"of {ROWS:,}", "90 of 90"]]
+    for row in run.row("stock Spark"):
+        lost, (right, windows) = int(row[0].replace(",", "")), row[1].split(" of ")
+        assert 0 < lost < ROWS
+        assert int(right) < int(windows) == 90
 
 
-def test_the_table_tells_what_each_way_keeps(shown: str) -> None:
-    assert numbers_of("truth", shown) == [10_000, 168, 168]
-    assert numbers_of("one global watermark", shown) == [319, 9_681, 1, 168]
-    assert numbers_of("the same, with two hours of delay", shown) == [7_303, 2_697, 121, 168]
-    assert numbers_of("Tidegate", shown) == [10_000, 0, 168, 168]
+def test_the_screen_is_eighty_columns_wide_and_spark_says_nothing_on_it(run: Run) -> None:
+    assert run.said == ""
+    assert all(len(line) <= 80 or line.startswith("The same") for line in run.shown.splitlines())
+    assert "WARN" not in run.shown
+    assert (run.out / "spark.log").exists()
 
 
-def test_the_picture_is_written_as_files(shown: str, out: Path) -> None:
-    assert sorted(file.name for file in out.iterdir()) == ["watermarks.png", "watermarks.svg"]
-    assert (out / "watermarks.png").read_bytes().startswith(b"\x89PNG")
-    drawing = (out / "watermarks.svg").read_text()
-    assert "<svg" in drawing
-    assert all(str(out / name) in shown for name in ("watermarks.svg", "watermarks.png"))
-
-
-def test_the_same_demo_gives_the_same_words_and_files(shown: str, out: Path) -> None:
-    before = {file.name: file.read_bytes() for file in out.iterdir()}
-    again = CliRunner().invoke(app, ["demo", "--out", str(out)])
-    assert again.output == shown
-    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
-
-
-def test_the_chart_fits_into_eighty_columns_and_shows_all_three_kinds_of_line(shown: str) -> None:
-    chart = [line for line in shown.splitlines() if re.match(r"[ \w:]{7} │", line)]
+def test_the_chart_has_a_line_for_every_partition_for_w_and_for_stock_spark(run: Run) -> None:
+    chart = [line for line in run.shown.splitlines() if re.match(r"[ \w:]{7} │", line)]
     assert len(chart) == 17
-    assert all(len(line) <= 80 for line in chart)
-    top, bottom = chart[0], chart[-1]
-    # One global watermark is at the top nearly from the beginning, W at the very end.
-    assert top.count("━") > 60
-    assert top.endswith("█")
-    assert bottom.startswith("unknown │█████")
-    assert all("·" in line for line in chart[1:-1])
+    drawn = "".join(line[9:] for line in chart)
+    assert {"━", "█"} < set(drawn)
+    assert set(drawn) & set("12345")
 
 
-def test_there_are_no_colour_codes_where_nobody_sees_them(shown: str) -> None:
-    assert ESCAPE not in shown
+def test_the_picture_is_written_and_a_named_folder_stays(run: Run) -> None:
+    assert (run.out / "live.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (run.out / "live.svg").read_text()
+    assert {"store", "files"} <= {path.name for path in run.folder.iterdir()}
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("dear reader")
+    call = ["demo", "--folder", str(tmp_path), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("folder is not empty\n")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "variables", "colourful"),
-    [([], {}, True), (["--no-color"], {}, False), ([], {"NO_COLOR": "1"}, False)],
+    ("script", "told"),
+    [
+        (None, "java is not there"),
+        ("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2", "is of version 11"),
+        ("#!/bin/sh\nexit 1", "is of no version"),
+    ],
 )
-def test_a_terminal_gets_colours_unless_they_are_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    variables: dict[str, str],
-    colourful: bool,
+def test_without_a_java_that_will_do_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, told: str
 ) -> None:
-    monkeypatch.setattr(demo_module, "Headline", lambda: SMALL)
-    monkeypatch.setattr(demo_module, "can_draw", lambda: False)
-    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": None, **variables}
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), *arguments], env=terminal)
-    assert (re.search(r"\x1b\[[\d;]*3[12]m", result.output) is not None) == colourful
-
-
-def test_without_the_extra_it_says_how_to_get_the_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(demo_module, "Headline", lambda: SMALL)
-    monkeypatch.setattr(demo_module, "can_draw", lambda: False)
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
-    assert result.exit_code == 0
-    assert "pip install 'tidegate[plot]'" in result.output
-    assert list(tmp_path.iterdir()) == []
+    java = tmp_path / "bin" / "java"
+    if script is not None:
+        java.parent.mkdir()
+        java.write_text(script)
+        java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("no Java runtime, 17 or newer\n")
+    assert told in result.stderr
+    assert "apt-get install openjdk-17-jre-headless" in result.stderr

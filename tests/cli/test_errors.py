@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tidegate.cli import app
-from tidegate.cli import demo as demo_module
+from tidegate.cli import app, demo_headline
 from tidegate.testing import Headline
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     small = Headline(rows=120, traders=5, symbols=10, partitions=4)
-    monkeypatch.setattr(demo_module, "Headline", lambda: small)
+    monkeypatch.setattr(demo_headline, "Headline", lambda: small)
 
 
 def test_an_error_is_its_text_on_stderr_and_the_exit_code_two(tmp_path: Path) -> None:
@@ -50,7 +49,7 @@ def test_an_unknown_command_is_refused_with_the_exit_code_two() -> None:
 def test_help_lists_the_commands_in_plain_words() -> None:
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
-    assert "Show one global watermark beside the minimum over partitions" in result.output
+    assert "Show stock Spark beside Tidegate, on the same rows" in result.output
     assert "Tell which version this is" in result.output
 
 

@@ -104,7 +104,7 @@ def test_commands_run_and_print_the_lines_that_are_quoted(
 
 
 def test_the_readme_shows_the_demo_with_its_figures() -> None:
-    (quoted,) = [quoted for name, command, quoted in CALLS if command == "tidegate demo"]
+    (quoted,) = [quoted for name, command, quoted in CALLS if command == "tidegate demo --pure"]
     figures = " ".join(quoted)
     assert re.search(r"one global watermark\D+\d+\D+9,\d{3}", figures)
     assert re.search(r"Tidegate\D+10,000\D+0\D", figures)

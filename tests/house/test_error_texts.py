@@ -385,6 +385,26 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         'Detail: "/demo": Permission denied.\n'
         "Hint: choose another folder, or make this one writable.",
     ),
+    "folder_not_empty": (
+        errors.folder_not_empty("/demo"),
+        "folder is not empty\n"
+        'Detail: "/demo" has something in it already.\n'
+        "Hint: choose a folder that is not there yet, or an empty one.",
+    ),
+    "java_missing": (
+        errors.java_missing(17, "/usr/bin/java is of version 11"),
+        "no Java runtime, 17 or newer\n"
+        "Detail: Spark runs on Java; looked for in JAVA_HOME and on the path:"
+        " /usr/bin/java is of version 11.\n"
+        "Hint: as root: apt-get install openjdk-17-jre-headless, or set JAVA_HOME to one that is"
+        " there; tidegate demo --pure needs none.",
+    ),
+    "spark_failed": (
+        errors.spark_failed("[JAVA_GATEWAY_EXITED] Java gateway process exited", "spark.log"),
+        "Spark has failed\n"
+        "Detail: [JAVA_GATEWAY_EXITED] Java gateway process exited.\n"
+        'Hint: read what Spark said in "spark.log".',
+    ),
     "catalog_unavailable": (
         errors.catalog_unavailable("postgresql://db/shop", "connection refused"),
         "catalog does not answer\n"
@@ -715,6 +735,139 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         "unknown stream in the query\n"
         'Detail: line 2, column 6: "order" is none of the streams of the job: orders, payments.\n'
         "Hint: name the stream when the job is made, or define it in WITH.",
+    ),
+    "query_fenced": (
+        errors.query_fenced("per-minute", "4f2a", 7, "4f2a", 9),
+        "query is fenced\n"
+        'Detail: batch 7 of query "per-minute" (history 4f2a) cannot be committed: the store has'
+        " batch 9 of it; another driver runs this query, or the checkpoint is older than what was"
+        " committed. Nothing of this batch was written.\n"
+        "Hint: stop the other driver, or go on with the checkpoint that belongs to the record; to"
+        " begin anew, give the query another name, or reset it and delete its checkpoint.",
+    ),
+    "unknown_job_node": (
+        errors.unknown_job_node("per-minute", "sink:per-hour", ["job", "sink:per-minute"]),
+        "unknown node of a job\n"
+        'Detail: job "per-minute" has told nothing of "sink:per-hour"; it has: job,'
+        " sink:per-minute.\n"
+        "Hint: name a source or a sink of the job; nodes appear with its first batch.",
+    ),
+    "kernel_cannot": (
+        errors.kernel_cannot("duckdb", "the query is a function of DataFrames"),
+        "kernel cannot run this query\n"
+        'Detail: kernel "duckdb": the query is a function of DataFrames.\n'
+        'Hint: use kernel="auto", which takes Spark for such a query and says why.',
+    ),
+    "sink_without_deletes": (
+        errors.sink_without_deletes("console"),
+        "sink cannot hold corrections\n"
+        'Detail: with late = "update" results are taken back and said again; a console sink keeps'
+        " rows only.\n"
+        'Hint: use a stream or files sink, or late = "route".',
+    ),
+    "sink_not_on_connect": (
+        errors.sink_not_on_connect("memory"),
+        "sink needs a session of this process\n"
+        "Detail: on Spark Connect batches run in a process of the server, and what a "
+        "memory sink keeps there cannot be seen from here.\n"
+        "Hint: use a stream or files sink and read it from here, a function of your own "
+        "(ForeachBatch), or a classic session.",
+    ),
+    "sink_fenced": (
+        errors.sink_fenced('"results"', "sales", "a1", 3, "sales", "b2"),
+        "sink belongs to another history\n"
+        'Detail: batch 3 of job "sales" (history a1) cannot go to "results": it holds '
+        'results of history b2 of job "sales"; the job was reset, its checkpoint was '
+        "deleted, or another job writes there. Nothing of this batch was written.\n"
+        "Hint: go on with the checkpoint that belongs to what is there; to begin anew, "
+        "use another place or empty this one; what is there can still be read.",
+    ),
+    "files_of_another_job": (
+        errors.files_of_another_job("results", "sales", "returns"),
+        "folder belongs to another job\n"
+        'Detail: "results" holds the results of job "returns"; job "sales" would mix its '
+        "own in.\n"
+        "Hint: give every job a folder of its own, or empty this one.",
+    ),
+    "files_differ": (
+        errors.files_differ("results", 'column "n"', "int64", "string"),
+        "folder was written in another way\n"
+        'Detail: in "results" the column "n" is int64, now it would be string.\n'
+        "Hint: use another folder; columns may be added to results, others must keep "
+        "their type.",
+    ),
+    "unknown_file_format": (
+        errors.unknown_file_format("orc", ["parquet", "csv"]),
+        "unknown file format\n"
+        'Detail: "orc" is none of the formats of a files sink: csv, parquet.\n'
+        "Hint: parquet keeps all types and is the fastest to read.",
+    ),
+    "type_not_for_format": (
+        errors.type_not_for_format("csv", "tags", "list<item: string>"),
+        "file format cannot hold a column\n"
+        'Detail: column "tags" is list<item: string>, and csv files have no way to write '
+        "that.\n"
+        'Hint: use format="parquet", or compute a column of another type in the query.',
+    ),
+    "no_result_files": (
+        errors.no_result_files("results"),
+        "no results of a job there\n"
+        'Detail: "results" has no folder _tidegate with the manifests of a files sink.\n'
+        "Hint: give the folder that the FilesSink was given; it is made by the first "
+        "start.",
+    ),
+    "memory_without_rows": (
+        errors.memory_without_rows("sales", ["returns"]),
+        "no such rows in memory\n"
+        'Detail: no job of this process has been started with MemorySink("sales"); '
+        "started were: returns.\n"
+        "Hint: start the job first; rows in memory end with the process.",
+    ),
+    "result_without_time": (
+        errors.result_without_time("per-minute"),
+        "result has no event time\n"
+        'Detail: results of job "per-minute" have neither "_window_end" nor "_event_time".\n'
+        "Hint: select _window_end, or give a column the name _event_time.",
+    ),
+    "job_without_store": (
+        errors.job_without_store(),
+        "job has no store\n"
+        "Detail: a job keeps its record, its late and bad rows and its progress in a store.\n"
+        "Hint: give store=, a folder is enough.",
+    ),
+    "join_not_by_interval": (
+        errors.join_not_by_interval("it has GROUP", "SELECT a FROM b"),
+        "query is not an interval join\n"
+        "Detail: it has GROUP: SELECT a FROM b.\n"
+        "Hint: write SELECT columns FROM first [LEFT | RIGHT] JOIN second ON ..., with plain"
+        " expressions; aggregate in a job on its result, or join inside windows.",
+    ),
+    "query_not_row_by_row": (
+        errors.query_not_row_by_row("it has LIMIT", "SELECT a FROM b LIMIT 1"),
+        "query looks at several rows at once\n"
+        "Detail: it has LIMIT: SELECT a FROM b LIMIT 1.\n"
+        "Hint: rows come in the order of their time, in batches of any size: filter and compute"
+        " row by row here, and aggregate in windows.",
+    ),
+    "future_is_the_writers": (
+        errors.future_is_the_writers("orders"),
+        "max_future cannot be set here\n"
+        'Detail: rows of stream "orders" were judged by the clock when they were written.\n'
+        "Hint: set max_future when the stream is created.",
+    ),
+    "checkpoint_missing": (
+        errors.checkpoint_missing("per-minute"),
+        "checkpoint address is missing\n"
+        'Detail: the store of job "per-minute" is not a folder, so its checkpoint has no place in'
+        " it.\n"
+        "Hint: give checkpoint=, an address that the driver can reach.",
+    ),
+    "processing_needs_commit_time": (
+        errors.processing_needs_commit_time("orders", "at"),
+        "stream has an event time of its own\n"
+        'Detail: watermark = "processing" goes by the time rows were appended; stream "orders" is'
+        ' timed by its column "at".\n'
+        "Hint: use a stream that was created without an event column.",
     ),
     "query_mixes_windows": (
         errors.query_mixes_windows(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import random
+from collections import Counter
+from collections.abc import Iterator
 
+import duckdb
 import pytest
 from pyspark.sql import SparkSession
-from sqlglot import parse_one
+from sqlglot import parse_one, transpile
 from sqlglot.errors import ParseError
 
 from tidegate.errors import InputError
@@ -117,6 +121,45 @@ def test_a_query_that_could_mix_windows_is_refused(text: str) -> None:
     assert told.value.code == "query-mixes-windows"
     assert told.value.detail.startswith(MIX[text])
     assert told.value.hint
+
+
+def windowed(seed: int) -> list[tuple[int, int, int, int | None, int, int]]:
+    """Rows of four windows: start, end, event time, x, y, k."""
+    draw = random.Random(seed)
+    starts = [draw.choice([0, 10, 20, 30]) for _ in range(30)]
+    return [
+        (at, at + 10, at + draw.randrange(10), draw.choice([None, 0, 1, 2]), n, draw.randrange(3))
+        for n, at in enumerate(starts)
+    ]
+
+
+@pytest.fixture(scope="module")
+def tables() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        for seed, name in enumerate(("a", "b", "c")):
+            rows = ", ".join(str(row).replace("None", "NULL") for row in windowed(seed))
+            names = "_window_start, _window_end, _event_time, x, y, k"
+            connection.execute(f"CREATE TABLE all_{name} AS FROM (VALUES {rows}) AS t ({names})")
+        yield connection
+
+
+def answers(
+    tables: duckdb.DuckDBPyConnection, text: str, *windows: int
+) -> Counter[tuple[object, ...]]:
+    """What a query gives over some windows."""
+    for name in ("a", "b", "c"):
+        inside = f"FROM all_{name} WHERE _window_start IN {windows}".replace(",)", ")")
+        tables.execute(f"CREATE OR REPLACE VIEW {name} AS {inside}")
+    (translated,) = transpile(text, read="spark", write="duckdb")
+    return Counter(tables.execute(translated).fetchall())
+
+
+@pytest.mark.parametrize("text", [text for text in STAY_INSIDE if "LATERAL" not in text])
+def test_a_query_that_passes_gives_the_same_window_by_window(
+    tables: duckdb.DuckDBPyConnection, text: str
+) -> None:
+    one_by_one = sum((answers(tables, text, start) for start in (0, 10, 20, 30)), Counter())
+    assert answers(tables, text, 0, 10, 20, 30) == one_by_one != Counter()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """The command `tidegate`: a door, so it may import every other room.
 
-One file per command; `app.py` puts them together. What a command shows on the screen is drawn by
-`chart.py`, what it draws into files by `picture.py`.
+One file per command; `app.py` puts them together. The demo is a play in several files: its rows in
+`demo_rows.py`, its writers in `demo_writers.py`, what happens in `demo_play.py`; what a command
+shows on the screen is drawn by `chart.py`.
 """
 
 from tidegate.cli.app import app

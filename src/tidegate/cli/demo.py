@@ -1,137 +1,111 @@
 """`tidegate demo`: the first thing a newcomer should see.
 
-It delivers the headline workload to one global watermark and to the planner, tells what each of
-them kept, and draws the watermarks. Nothing is stored but the picture, so it is safe to repeat.
+Five sites write into a store, a windowed job on Spark follows, and stock Spark reads the same rows
+beside it. `--pure` shows the idea alone, in a second and without Spark. Both leave nothing behind
+but pictures, unless a folder is named for the store.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import track
-from rich.table import Table
-from rich.text import Text
 
-from tidegate.cli.chart import Chart, Line
-from tidegate.cli.picture import can_draw, clock, draw_watermarks, first_batches
+from tidegate import errors
+from tidegate.cli.demo_headline import show_headline
+from tidegate.cli.picture import can_draw
 from tidegate.cli.terminal import open_console
-from tidegate.testing.headline import (
-    TWO_HOURS,
-    Headline,
-    OneGlobalWatermark,
-    Outcome,
-    Planned,
-    deliver,
-)
 
-WIDEST = 100
-"""A chart that is wider is not easier to read."""
-
-IN_ASCII = str.maketrans("━·█│└─", "=.#|+-")
-"""For terminals without Unicode."""
-
+SECONDS = 15.0
 INTRODUCTION = """\
-{rows:,} trades, one per second, lie in a topic of {partitions} partitions. A job that catches up \
-reads one partition after the other and counts one-minute windows. Stock Spark keeps one \
-watermark, the largest time seen anywhere; Tidegate keeps one per partition and takes the \
-minimum. A row whose window is closed already is lost."""
+Five sites send {rows:,} orders, each into a partition of its own: first an hour of \
+backlog, one site after the other, then half an hour while two jobs count orders per \
+minute and item. One site is fast, one slow, one crashes, one falls silent. Stock Spark \
+keeps one watermark, {delay} minutes behind the largest time seen; Tidegate keeps one per \
+partition, {disorder} seconds behind, and takes the minimum."""
+EXPLANATION = """\
+live: while the sites write; last window: seconds from the last row to its results. \
+alone: over all rows once more; last window: seconds from the start of the query; rows/s: \
+over its whole run. Stock Spark reads Parquet files in the order in which they arrived, \
+{files} at a time, in append mode; both write Parquet files. Kernel of Tidegate: {kernel}."""
 
 
 def demo(
+    pure: Annotated[
+        bool, typer.Option("--pure", help="Only the idea: 10,000 rows, without Spark.")
+    ] = False,
+    rows: Annotated[int, typer.Option(min=10_000, help="How many orders the sites send.")] = (
+        3_000_000
+    ),
+    seconds: Annotated[
+        float, typer.Option(min=6.0, help="How long the sites write while both jobs run.")
+    ] = SECONDS,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="An empty folder for the store, which stays; else one that goes."),
+    ] = None,
     out: Annotated[
-        Path, typer.Option(help="Folder for the picture; it is made if need be.")
+        Path, typer.Option(help="Folder for the pictures; it is made if need be.")
     ] = Path("build/demo"),
     no_color: Annotated[bool, typer.Option("--no-color", help="Print without colours.")] = False,
 ) -> None:
-    """Show one global watermark beside the minimum over partitions, on 10,000 rows."""
+    """Show stock Spark beside Tidegate, on the same rows of five unruly writers."""
     console = open_console(color=not no_color)
-    headline = Headline()
-    console.print(INTRODUCTION.format(rows=headline.rows, partitions=headline.partitions))
+    _make(out)
+    if pure:
+        show_headline(console, out)
+    else:
+        with _home(folder) as home:
+            _show_live(console, rows, seconds, home, out)
+
+
+def _show_live(console: Console, rows: int, seconds: float, home: Path, out: Path) -> None:
+    # Spark takes a second to import: only for those who run it.
+    from tidegate.cli.demo_picture import draw_live
+    from tidegate.cli.demo_play import play
+    from tidegate.cli.demo_rows import DELAY, DISORDER, Workload
+    from tidegate.cli.demo_screen import Steps, comparison, show_chart
+    from tidegate.cli.demo_stock import FILES
+
+    orders = Workload(rows)
+    delay, disorder = round(DELAY.total_seconds() / 60), round(DISORDER.total_seconds())
+    console.print(INTRODUCTION.format(rows=rows, delay=delay, disorder=disorder))
     console.print()
-    spark, delayed = OneGlobalWatermark(headline), OneGlobalWatermark(headline, TWO_HOURS)
-    planned = Planned(headline)
-    for _ in track(
-        deliver(headline, spark, delayed, planned),
-        description="delivering",
-        total=len(headline.chunks()),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ):
-        pass
-    console.print(
-        comparison(
-            headline,
-            {
-                "one global watermark": spark.finish(),
-                "the same, with two hours of delay": delayed.finish(),
-                "Tidegate": planned.finish(),
-            },
-        )
-    )
+    with Steps(console, expected=34 + seconds) as steps:
+        played = play(orders, home, out / "spark.log", seconds, steps.step)
     console.print()
-    show_chart(console, headline, planned, spark)
+    console.print(comparison(played))
+    console.print(EXPLANATION.format(files=FILES, kernel=played.kernel), style="dim")
+    console.print()
+    show_chart(console, played)
     console.print()
     if can_draw():
-        files = draw_watermarks(headline, planned, spark, out)
-        listed = ", ".join(str(file) for file in files)
+        listed = ", ".join(str(file) for file in draw_live(played, out))
         console.print(f"The same as files: {listed}", markup=False, soft_wrap=True)
     else:
         console.print("For the same as files: pip install 'tidegate[plot]'", markup=False)
 
 
-def comparison(headline: Headline, outcomes: dict[str, Outcome]) -> Table:
-    """A table of what each way kept, below the truth."""
-    truth = headline.truth()
-    windows = len({start for start, _ in truth})
-    table = Table()
-    table.add_column("")
-    for title in ("rows kept", "rows lost", "windows right"):
-        table.add_column(title, justify="right")
-    table.add_row("truth", f"{truth.total():,}", "", f"{windows} of {windows}", style="dim")
-    for name, outcome in outcomes.items():
-        table.add_row(
-            name,
-            f"{outcome.kept:,}",
-            f"{outcome.lost:,}",
-            f"{outcome.windows_right(truth)} of {windows}",
-            style="red" if outcome.lost else "bold green",
-        )
-    return table
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise errors.output_not_written(str(folder), failure.strerror or str(failure)) from None
 
 
-def show_chart(
-    console: Console, headline: Headline, planned: Planned, spark: OneGlobalWatermark
-) -> None:
-    """Print the watermarks over the batches, with a line for each partition."""
-    names = headline.partition_names()
-    lines = [
-        Line(name, "·", [moment.numbers[slot] for moment in planned.history], style="cyan")
-        for slot, name in enumerate(names)
-    ]
-    lines.append(Line("global", "━", spark.history, style="red"))
-    watermarks = [moment.watermark for moment in planned.history]
-    lines.append(Line("W", "█", watermarks, style="bold green", shows_unknown=True))
-    ticks = {batch: name for name, batch in first_batches(headline).items()}
-    chart = Chart(lines, clock, ticks, width=min(console.width, WIDEST))
-    console.print("Where each watermark stands (event time), batch after batch:", style="bold")
-    console.print(_spelled_for(console, chart.render()))
-    legend = Text.assemble(
-        ("━", "red"),
-        " one global watermark: it has closed every window below it\n",
-        ("·", "cyan"),
-        f" the {len(names)} partitions, each delivered where its number stands on the axis\n",
-        ("█", "bold green"),
-        f" Tidegate's W, their minimum: unknown until partition {names[-1]} has spoken",
-    )
-    console.print(_spelled_for(console, legend))
-
-
-def _spelled_for(console: Console, text: Text) -> Text:
-    """The text in characters that the terminal has."""
-    if console.options.ascii_only:
-        text.plain = text.plain.translate(IN_ASCII)
-    return text
+@contextmanager
+def _home(folder: Path | None) -> Iterator[Path]:
+    """Where the store and the files are: a folder that is named, or one that goes at the end."""
+    if folder is not None:
+        _make(folder)
+        if any(folder.iterdir()):
+            raise errors.folder_not_empty(str(folder))
+        yield folder.resolve()
+        return
+    with TemporaryDirectory(prefix="tidegate-demo-") as made:
+        yield Path(made)

@@ -16,8 +16,8 @@ from tidegate.testing.headline import Headline, OneGlobalWatermark, Planned
 
 _HOUR = 3_600_000_000
 _UNKNOWN_AT = 0  # a row of its own, below the first event
-_RED, _BLUE, _GREY = "#c0392b", "#0b5394", "#5f6b73"
-_STYLE: Any = {"font.size": 10, "axes.edgecolor": _GREY, "axes.labelcolor": _GREY}
+RED, BLUE, GREY = "#c0392b", "#0b5394", "#5f6b73"
+STYLE: Any = {"font.size": 10, "axes.edgecolor": GREY, "axes.labelcolor": GREY}
 
 
 def can_draw() -> bool:
@@ -54,7 +54,7 @@ def draw_watermarks(
     files = [folder / f"watermarks.{kind}" for kind in dates]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with rc_context({**_STYLE, "svg.hashsalt": "tidegate"}):
+        with rc_context({**STYLE, "svg.hashsalt": "tidegate"}):
             figure = _figure(headline, planned, spark)
             for file, metadata in zip(files, dates.values(), strict=True):
                 figure.savefig(file, metadata=metadata)
@@ -113,13 +113,13 @@ def _draw_partitions(axes: Any, headline: Headline, planned: Planned) -> None:
 
 def _draw_global(axes: Any, spark: OneGlobalWatermark) -> None:
     steps, values = _points(spark.history)
-    axes.plot(steps, values, color=_RED, linewidth=2.6)
-    axes.fill_between(steps, 0.14 * _HOUR, values, color=_RED, alpha=0.06, linewidth=0)
+    axes.plot(steps, values, color=RED, linewidth=2.6)
+    axes.fill_between(steps, 0.14 * _HOUR, values, color=RED, alpha=0.06, linewidth=0)
     axes.text(
         30,
         values[-1] + 0.07 * _HOUR,
         f"one global watermark: every window below it is closed, {spark.finish().lost:,} rows lost",
-        color=_RED,
+        color=RED,
         fontweight="bold",
     )
 
@@ -127,14 +127,14 @@ def _draw_global(axes: Any, spark: OneGlobalWatermark) -> None:
 def _draw_combined(axes: Any, headline: Headline, planned: Planned) -> None:
     watermarks = [moment.watermark for moment in planned.history]
     steps, values = _points(watermarks)
-    axes.plot(steps, values, color=_BLUE, linewidth=4, solid_capstyle="butt")
-    axes.plot([1, steps[0]], [_UNKNOWN_AT] * 2, color=_BLUE, linewidth=4, linestyle=(0, (1, 1)))
+    axes.plot(steps, values, color=BLUE, linewidth=4, solid_capstyle="butt")
+    axes.plot([1, steps[0]], [_UNKNOWN_AT] * 2, color=BLUE, linewidth=4, linestyle=(0, (1, 1)))
     last = headline.partition_names()[-1]
     axes.text(
         30,
         -0.15 * _HOUR,
         f"Tidegate's W, the minimum: unknown until partition {last} has spoken, no row lost",
-        color=_BLUE,
+        color=BLUE,
         fontweight="bold",
     )
 

@@ -28,7 +28,7 @@ import pyarrow as pa
 from tidegate import errors
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.watermark import Known
-from tidegate.planning.facts import Facts, Offsets, Spans, StreamFacts
+from tidegate.planning.facts import Facts, Offsets, Questions, Spans, StreamFacts
 from tidegate.planning.state import PlannerState
 
 EVENT_TIME: Final = "_event_time"
@@ -140,6 +140,11 @@ class _Asked:
 
     def cut_at(self, stream: str, time: Instant) -> Offsets:
         return self._logs[stream].cut_at(time)
+
+
+def questions_of(logs: Mapping[str, Log]) -> Questions:
+    """What may be asked about the past; nobody looks at what there is now."""
+    return _Asked(logs)
 
 
 def facts_of(logs: Mapping[str, Log], state: PlannerState) -> Facts:

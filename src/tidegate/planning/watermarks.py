@@ -24,11 +24,12 @@ from tidegate.planning.state import StreamState
 def choose_strategy(state: StreamState, facts: StreamFacts, policy: Policy) -> Strategy:
     """How W is found for this stream.
 
-    `auto` is marks from the first plan that sees a writer registered to note time, then for good.
+    `auto` is marks from the first plan that sees a writer registered to note time, or a mark of
+    one that has left, then for good.
     """
     if policy.watermark is not Strategy.AUTO:
         return policy.watermark
-    if state.strategy is Strategy.MARKS or facts.writers:
+    if state.strategy is Strategy.MARKS or facts.writers or facts.marks:
         return Strategy.MARKS
     return Strategy.EVENTS
 

@@ -23,7 +23,7 @@ from sqlglot import exp
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.lateness import Late
 from tidegate.eventtime.watermark import UNKNOWN, Known
-from tidegate.logs.log import OFFSET, facts_of
+from tidegate.logs.log import OFFSET, questions_of
 from tidegate.logs.store_log import StoreLog
 from tidegate.planning import BatchPlan, PlannerState
 from tidegate.planning.replay import replay
@@ -127,7 +127,7 @@ class Runner:
         plan = replay(
             before,
             after,
-            facts_of(self.logs, fresh).ask,
+            questions_of(self.logs),
             self.job.query,
             self.job.policy,
             cores=self.job.cores,

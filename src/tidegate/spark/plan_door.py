@@ -32,7 +32,8 @@ BEGINNING = {"state": "beginning", "told": ""}
 
 def source_of(job: Job) -> type[DataSource]:
     """The source class of a job. The job is inside it, so no address of a catalog is an option."""
-    title, payload, columns = f"tidegate-plans-{job.name}", cloudpickle.dumps(job), SCHEMA
+    title, columns = f"tidegate-plans-{job.name}", SCHEMA
+    payload: bytes = cloudpickle.dumps(job)  # type: ignore[no-untyped-call]
     beginning = dict(BEGINNING)
 
     class Plans(DataSourceStreamReader, SupportsTriggerAvailableNow):

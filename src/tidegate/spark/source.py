@@ -23,6 +23,7 @@ from typing import Final
 from weakref import WeakSet
 
 import pyarrow as pa
+from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
     DataSource,
@@ -34,65 +35,18 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from tidegate import errors
-from tidegate.eventtime.instants import LIMIT, Instant, checked, format_instant, from_datetime
-from tidegate.eventtime.watermark import UNKNOWN
-from tidegate.logs.log import SYSTEM, Description, Log, Times, open_log, read_schema
+from tidegate.eventtime.instants import Instant, checked, format_instant, from_datetime
+from tidegate.logs.log import SYSTEM, Description, Log, open_log, read_schema
 from tidegate.logs.store_log import StoreLog
-from tidegate.planning.facts import Offsets, Spans
 from tidegate.spark.arrow_types import arrow_schema, cast, spark_schema
-from tidegate.spark.source_options import Cut, ReadOptions, WriteOptions
+from tidegate.spark.source_bounds import Bounds
+from tidegate.spark.source_options import ReadOptions, WriteOptions
 from tidegate.spark.source_partitions import PER_CORE, Read, pack
 from tidegate.spark.writer import BatchWriter, StreamWriter
 from tidegate.store import Store
 
 NAME: Final = "tidegate"
 PARTITION: Final = "_partition"
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What is read of a log: between two cuts, and of that the times [a, b), if any."""
-
-    start: Offsets
-    below: Offsets
-    times: Times | None
-
-    @staticmethod
-    def of(log: Log, asked: ReadOptions) -> Bounds:
-        """The bounds that were asked for; what was left open is as the log is now."""
-        partitions = log.snapshot({}).partitions
-        latest = dict(zip(partitions.names, partitions.latest.tolist(), strict=True))
-        for cut in (asked.from_cut, asked.to_cut):
-            _check_cut(log, cut or {}, latest)
-        below = latest if asked.to_cut is None else asked.to_cut
-        if asked.from_cut is not None:
-            start = asked.from_cut
-            for name in start.keys() & below.keys():
-                if start[name] > below[name]:
-                    first, last = f"from_cut in {name}", "to_cut"
-                    raise errors.bounds_crossed(first, start[name], last, below[name])
-        elif asked.from_time is not None:
-            # Truncated rows may have had such times: then that is said, and not left out.
-            start = {}
-        else:
-            start = dict(zip(partitions.names, partitions.start.tolist(), strict=True))
-        if asked.from_time is None and asked.to_time is None:
-            return Bounds(start, below, None)
-        a = UNKNOWN if asked.from_time is None else asked.from_time
-        return Bounds(start, below, (a, LIMIT if asked.to_time is None else asked.to_time))
-
-    def spans(self, log: Log) -> Spans:
-        """The spans that can hold what is asked for."""
-        a, b = self.times or (UNKNOWN, LIMIT)
-        return log.overlapping(a, b, self.start, self.below)
-
-
-def _check_cut(log: Log, cut: Cut, latest: Offsets) -> None:
-    for name, offset in cut.items():
-        if name not in latest:
-            raise errors.log_partition_unknown(log.name, name, list(latest))
-        if offset > latest[name]:
-            raise errors.cut_ahead_of_stream(log.name, name, offset, latest[name])
 
 
 class TidegateSource(DataSource):
@@ -267,6 +221,6 @@ def _parallelism(spark: SparkSession) -> int | None:
     """How many tasks run at once, where the session can tell: on Connect only by its settings."""
     try:
         return int(spark.sparkContext.defaultParallelism)
-    except Exception:
+    except PySparkAttributeError:
         told = spark.conf.get("spark.default.parallelism", None)
         return int(told) if told is not None and told.isdigit() else None

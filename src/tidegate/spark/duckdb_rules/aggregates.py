@@ -159,20 +159,28 @@ def _spread(at: Aggregate, node: exp.Expr) -> Typed:
     if not is_numeric(value.type):
         raise NotCoveredError(f"{function} over {value.type:a}")
     # To 1e-9 a decimal may be rounded to a double on the way.
-    return Typed(f"{function}(CAST({value.sql} AS DOUBLE)){at.over}", DOUBLE)
+    x = f"CAST({value.sql} AS DOUBLE)"
+    if value.type not in FLOATING:
+        return Typed(f"{function}({x}){at.over}", DOUBLE)
+    # DuckDB gives 0 for one value, whatever it is, and may refuse infinities.
+    strange = f"COUNT(CASE WHEN NOT isfinite({x}) THEN 1 END){at.over} > 0"
+    enough = f"COUNT({x}){at.over} > {1 if function.endswith('SAMP') else 0}"
+    spread = f"{function}(CASE WHEN isfinite({x}) THEN {x} END){at.over}"
+    nan = "CAST('nan' AS DOUBLE)"
+    return Typed(f"(CASE WHEN {strange} AND {enough} THEN {nan} ELSE {spread} END)", DOUBLE)
 
 
 # ---- percentiles ----
 
 
 def interpolated(values: str, share: str) -> str:
-    """The percentile of a sorted list, between its two nearest members as Spark weighs them."""
+    """The percentile of a sorted list, between its two nearest members by Spark's own formula."""
     at = f"((len(v) - 1) * CAST('{share}' AS DOUBLE))"
     low, high = (f"v[CAST({cut}({at}) AS BIGINT) + 1]" for cut in ("floor", "ceil"))
-    weighed = f"{low} * (ceil({at}) - {at}) + {high} * ({at} - floor({at}))"
+    between = f"{low} + ({high} - {low}) * ({at} - floor({at}))"
     return (
         f"list_transform([{values}], lambda v: CASE WHEN floor({at}) = ceil({at})"
-        f" OR {low} = {high} THEN {low} ELSE {weighed} END)[1]"
+        f" OR {low} = {high} THEN {low} ELSE {between} END)[1]"
     )
 
 

@@ -40,13 +40,6 @@ class SparkType(NamedTuple):
             return f"DECIMAL({self.precision},{self.scale})"
         return DUCKDB[self.name]
 
-    @property
-    def arrow(self) -> pa.DataType:
-        """As what DuckDB hands it out."""
-        if self.name == "decimal":
-            return pa.decimal128(self.precision, self.scale)
-        return ARROW[self.name]
-
 
 BOOLEAN: Final = SparkType("boolean")
 INTEGER: Final = SparkType("int")
@@ -69,18 +62,6 @@ DUCKDB: Final = {
     # Instants in UTC, without a zone: DuckDB's functions on the other kind follow a setting.
     "timestamp": "TIMESTAMP",
     "void": "INTEGER",
-}
-
-ARROW: Final = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us"),
-    "void": pa.null(),
 }
 
 WHOLE: Final = frozenset({INTEGER, BIGINT})

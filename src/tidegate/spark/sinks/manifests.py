@@ -184,8 +184,10 @@ class ResultFolder:
 
         A batch behind the last settled one may be running: its files are not touched.
         """
-        named = {file.path for manifest in self.manifests() for file in manifest.files}
-        last = max(self._settled(), default=0)
+        # Looked at once: a batch that settles meanwhile must not be the last and yet unknown.
+        settled = self.manifests()
+        named = {file.path for manifest in settled for file in manifest.files}
+        last = max((manifest.batch for manifest in settled), default=0)
 
         def is_dead(path: str) -> bool:
             found = _DATA.fullmatch(path) or _TEMPORARY.fullmatch(path)
