@@ -149,7 +149,7 @@ def duckdb_alone(store: Store, query: Windows, rows: int, folder: Path) -> Accou
     slide = query.slide or query.size
     hop, size = slide // timedelta(microseconds=1), query.size // timedelta(microseconds=1)
     steps = ", ".join(str(n * hop) for n in range(query.times_counted))
-    start = f"(epoch_us(at) - epoch_us(at) % {hop})"
+    start = f'(epoch_us("at") - epoch_us("at") % {hop})'
     if query.slide is not None:
         start = f"{start} - unnest([{steps}])"
     began = perf_counter()

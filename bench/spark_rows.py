@@ -76,6 +76,8 @@ def written(folder: Path, rows: Rows) -> Store:
             for first in range(0, count, FLUSH):
                 writer.append(_table(dice, mine, first, min(FLUSH, count - first), count, rows))
                 writer.flush()
+        # One more row per partition, two minutes later, closes the last windows for everybody.
+        writer.append(_closing(keys, rows))
     (place / "whole").touch()
     return store
 
@@ -103,6 +105,19 @@ def _table(
             "value": dice.random(count) * 100,
             "amount": dice.integers(0, 1_000, count),
             "at": pa.array(np.maximum(at, BEGIN)).cast(SCHEMA.field("at").type),
+        },
+        schema=SCHEMA,
+    )
+
+
+def _closing(keys: list[npt.NDArray[np.int64]], rows: Rows) -> pa.Table:
+    at = BEGIN + (rows.seconds + 120) * SECOND
+    return pa.table(
+        {
+            "device": [int(mine[0]) for mine in keys],
+            "value": [0.0] * len(keys),
+            "amount": [0] * len(keys),
+            "at": pa.array([at] * len(keys)).cast(SCHEMA.field("at").type),
         },
         schema=SCHEMA,
     )

@@ -571,7 +571,7 @@ def test_work_is_divided_by_time_with_whole_windows_in_each_task() -> None:
     piece = job.plan(cores=4).slice
     assert piece is not None
     assert piece.division is Division.TIME
-    assert len(piece.tasks) == 10
+    assert len(piece.tasks) == 4
     assert all(task.interval.b % (10 * S) == 0 for task in piece.tasks)
     rows = [task.rows for task in piece.tasks]
     assert max(rows) <= 1.2 * min(rows)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +23,11 @@ from tidegate.planning.query import Query
 
 Look = Callable[[str, Known, Instant], Spans]
 """The spans of a stream, within the plan's cuts, that can hold a time in [a, b)."""
+
+
+ROWS_PER_TASK: Final = 8_000_000
+"""A task is given no more rows than this, about a second's work; fewer, and what a task costs by
+itself (a tenth of a second) would show."""
 
 
 class Division(Enum):
@@ -173,7 +179,7 @@ def divide(
     cores: int,
     look: Look,
     behind: Mapping[str, Spans],
-    tasks_per_core: float = 2.5,
+    rows_per_task: int = ROWS_PER_TASK,
 ) -> Slice:
     """Divide an interval into tasks; the same interval and cuts always give the same tasks.
 
@@ -188,7 +194,8 @@ def divide(
     begin = floor_to(lowest, grid) if interval.a is UNKNOWN else interval.a
     begin = min(begin, interval.b)
     total = sum(density.between(interval.a, interval.b) for density in densities)
-    wanted = max(round(cores * tasks_per_core), 1)
+    # As many for every core, so that none waits for another's last.
+    wanted = cores * max(-(-round(total) // (cores * rows_per_task)), 1)
     bounds = _boundaries(densities, interval, begin, grid, wanted)
     pieces = [
         Interval(a, b) for a, b in zip([interval.a, *bounds], [*bounds, interval.b], strict=True)

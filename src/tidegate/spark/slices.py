@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -262,7 +262,7 @@ def _made(
     refuse_connect(sink, spark)
     workers = cores or _cores(spark)
     if policy.max_rows is None and policy.max_bytes is None:
-        policy = policy.fitted(cores=workers, memory_bytes=_memory(spark))
+        policy = replace(policy, max_bytes=_batch_bytes(_memory(spark), workers, in_order))
     database = home.database.url.render_as_string(hide_password=False)
     job = Job(
         name=name,
@@ -338,6 +338,15 @@ def _cores(spark: SparkSession) -> int:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # on Connect there is no context to ask
         return os.cpu_count() or 2
+
+
+def _batch_bytes(memory: int, cores: int, in_order: bool) -> int:
+    """How much of the log one batch reads when nobody has said it.
+
+    Both kernels stream through what they aggregate, so it may be as much as an executor's memory,
+    though a row takes several times its place in a file; what is put in order is held.
+    """
+    return int(max(memory // (8 if in_order else 1), cores * (16 << 20)))
 
 
 def _memory(spark: SparkSession) -> int:
