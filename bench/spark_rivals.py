@@ -97,7 +97,7 @@ def tidegate(
     )
     job.reset()
     began = perf_counter()
-    job.run()
+    job.run(tell=False)
     seconds = perf_counter() - began
     counted = sum(read_files(str(out / "rows")).column("n").to_pylist())
     job.reset()

@@ -83,6 +83,11 @@ class JobProgress:
             time.sleep(POLL.total_seconds())
         return True
 
+    def finished(self) -> bool:
+        """Whether all its inputs have ended and everything was given out."""
+        found = self._store.database.read(lambda on: queries.look(on, self._job))
+        return found is not None and found.finished
+
     def nodes(self) -> list[str]:
         """The names of all nodes."""
         return list(self._store.database.read(lambda on: progress.told(on, self._job)))

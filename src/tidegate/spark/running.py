@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from math import ceil
+from time import monotonic
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -39,13 +39,21 @@ class RunningJob:
         return bool(self.query.isActive)
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait for its end; return whether it came. What it failed with is raised."""
+        """Wait for its end; return whether it came. What it failed with is raised.
+
+        A job whose input has ended for good, and that has given everything out, is at its end.
+        """
+        began = monotonic()
         try:
-            seconds = None if timeout is None else max(ceil(timeout.total_seconds()), 1)
-            ended = self.query.awaitTermination(seconds)
+            while not self.query.awaitTermination(1):
+                if self.progress.finished():
+                    self.query.stop()
+                    return True
+                if timeout is not None and monotonic() - began >= timeout.total_seconds():
+                    return False
         except PySparkException as failure:
             raise translated(failure) from None
-        return True if timeout is None else bool(ended)
+        return True
 
     def process_all(self) -> None:
         """Wait until everything that is there now has been given out as far as it is complete."""

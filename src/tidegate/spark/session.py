@@ -18,6 +18,8 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from tidegate.spark.home import light_home
+
 DEFAULTS: Final[dict[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     # Spark keeps three offsets in every record, and ours hold a planner's state.
@@ -64,4 +66,6 @@ def session(
             chosen.setdefault("spark.log.level", "ERROR")
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    where = remote or master or os.environ.get("SPARK_MASTER", "local[*]")
+    with light_home(where.startswith("local")):
+        return builder.getOrCreate()

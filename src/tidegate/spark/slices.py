@@ -14,6 +14,7 @@ What runs over complete windows is batch SQL: whatever Spark can say, it may say
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -33,7 +34,7 @@ from tidegate.spark.joins import JoinText, check_row_by_row
 from tidegate.spark.keys import divides_by_key
 from tidegate.spark.plan_door import source_of
 from tidegate.spark.progress import JobProgress
-from tidegate.spark.running import RunningJob
+from tidegate.spark.running import RunningJob, summary
 from tidegate.spark.shape import Plain, Shape, Windows
 from tidegate.spark.sinks.sink import Sink, refuse_connect, refuse_deletes
 from tidegate.spark.spec import Frames, Job, Kernel
@@ -82,14 +83,20 @@ class SlicesJob:
             )
         return RunningJob(self.job, writer.start())
 
-    def run(self) -> dict[str, Any]:
-        """Run it over everything that is there now, and give its figures."""
+    def run(self, *, tell: bool = True) -> dict[str, Any]:
+        """Run it over everything that is there now, and give its figures, which are JSON.
+
+        They are also told in one line on standard error, unless `tell` is False.
+        """
         running = self.start(available_now=True)
         try:
             running.wait()
         finally:
             running.stop()
-        return running.figures()
+        figures = running.figures()
+        if tell:
+            print(summary(figures), file=sys.stderr)
+        return figures
 
     @property
     def progress(self) -> JobProgress:
