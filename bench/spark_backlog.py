@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import resource
 from datetime import timedelta
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from bench.memory import largest_descendant
 from bench.report import Row
 from bench.spark_rivals import Windows, stock, tidegate
 from bench.spark_rows import Rows, written
@@ -19,8 +19,7 @@ def skewed_backlog(spark: SparkSession, folder: Path, count: int) -> list[Row]:
     store = written(folder, Rows(count, partitions=8, seconds=count // 100_000, slow=10.0))
     query = Windows(timedelta(seconds=10))
     ours = tidegate(spark, store, query, count, folder)
-    # The JVM and its Python workers are our children.
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    peak = largest_descendant()
     theirs = stock(spark, store, query, count, folder)
     return [
         Row("skewed backlog: slices, rows lost", ours.lost, "rows", 0),

@@ -8,7 +8,6 @@ process is told. Disorder costs reading, not memory: what is not due stays in th
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from datetime import timedelta
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from bench.memory import largest_descendant
 from bench.report import Row
 from tidegate.spark import FilesSink, files_of, ordered, session
 from tidegate.store import Store
@@ -67,8 +67,8 @@ def main() -> None:
     )
     job.run()
     seconds = perf_counter() - began
-    peaks = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_CHILDREN,))
-    told = {"wrong": _wrong(folder / "rows", store), "peak": max(peaks) / 1024, "seconds": seconds}
+    peak = largest_descendant()
+    told = {"wrong": _wrong(folder / "rows", store), "peak": peak, "seconds": seconds}
     print(json.dumps(told))
 
 
