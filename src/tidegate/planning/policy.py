@@ -128,14 +128,17 @@ class Policy:
                 chosen[where] = what
         return Policy(**chosen)
 
-    def fitted(self, *, cores: int, memory_bytes: int) -> Policy:
+    def fitted(self, *, cores: int, memory_bytes: int, held: bool = False) -> Policy:
         """The same with limits such that a batch fits executors of this size.
 
-        A quarter of the memory may hold rows, and a row in the JVM takes about four times what it
-        takes in a file. At least 16 MiB per core, so that a batch is worth its overhead.
+        What is aggregated is streamed through, so a batch may be as much of the log as there is
+        memory, though a row takes several times its place in a file; an eighth of that where rows
+        are `held`, to be put in order. At least 16 MiB per core, so that a batch is worth its
+        overhead. Limits that were chosen stay.
         """
-        fits = max(memory_bytes // 16, cores * (16 << 20))
-        return replace(self, max_bytes=self.max_bytes or fits)
+        if self.max_rows is not None or self.max_bytes is not None:
+            return self
+        return replace(self, max_bytes=max(memory_bytes // (8 if held else 1), cores * (16 << 20)))
 
 
 Parsed = Mapping[str, Any]

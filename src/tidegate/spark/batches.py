@@ -262,7 +262,6 @@ class Runner:
             for name, log in self.logs.items()
             if isinstance(log, StoreLog)
         }
-
         waiting = totals.held_rows(self.logs, after)
 
         def work(on: Connection) -> None:
@@ -288,6 +287,9 @@ class Runner:
                 if isinstance(sink, TaskSink):
                     written = sink.rerouted(self.store, written, sealed)
                 staged = reroute(self.store, staged, sealed)
+        for log, cut in held.values():
+            if log.store is not self.store and not after.finished:
+                log.store.hold(log.name, self.job.name, cut)
         for hook in list(self.store.on_note):
             if isinstance(sink, TaskSink) and sink.kind == "stream":
                 hook(sink.node.removeprefix("sink:"))

@@ -60,7 +60,7 @@ class Reader:
         """The tasks of a batch."""
         if batch.slice is None:
             return []
-        return [self._piece(task, batch, after) for task in batch.slice.tasks]
+        return [self._piece(task, after) for task in batch.slice.tasks]
 
     def below(
         self, interval: Interval, starts: Mapping[str, Offsets], cuts: Mapping[str, Offsets]
@@ -76,7 +76,7 @@ class Reader:
             count += int(spans.rows.sum())
         return Piece(interval, reads, count)
 
-    def _piece(self, task: Task, batch: BatchPlan, after: PlannerState) -> Piece:
+    def _piece(self, task: Task, after: PlannerState) -> Piece:
         reads: dict[str, tuple[StreamRows, ...]] = {}
         for name in self._columns:
             kinds = [self._rows(name, task.reads[name], self._times(name, task.interval))]

@@ -95,10 +95,6 @@ class StreamRows:
         keys = [(EVENT_TIME, "ascending"), (OFFSET, "ascending")]
         return wanted.table().sort_by(keys).select(list(self.columns))
 
-    def by_log(self) -> StreamRows:
-        """The same without the files: to be read by offsets."""
-        return replace(self, files=None)
-
 
 def frame_schema(log: Log, columns: Sequence[str]) -> pa.Schema:
     """The schema of these columns, system columns of every kind among them."""

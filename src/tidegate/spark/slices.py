@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -268,13 +268,13 @@ def _made(
         refuse_deletes(sink)
     refuse_connect(sink, spark)
     workers = cores or _cores(spark)
-    if policy.max_rows is None and policy.max_bytes is None:
-        policy = replace(policy, max_bytes=_batch_bytes(_memory(spark), workers, in_order))
+    policy = policy.fitted(cores=workers, memory_bytes=_memory(spark), held=in_order)
     database = home.database.url.render_as_string(hide_password=False)
     job = Job(
         name=name,
         catalog=database,
-        data=home.files.address,
+        # A folder may have been given as seen from here.
+        data=home.files.root if home.files.is_local else home.files.address,
         logs={
             stream: _described(stream, log, own.get(stream, policy)) for stream, log in logs.items()
         },
@@ -345,15 +345,6 @@ def _cores(spark: SparkSession) -> int:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # on Connect there is no context to ask
         return os.cpu_count() or 2
-
-
-def _batch_bytes(memory: int, cores: int, in_order: bool) -> int:
-    """How much of the log one batch reads when nobody has said it.
-
-    Both kernels stream through what they aggregate, so it may be as much as an executor's memory,
-    though a row takes several times its place in a file; what is put in order is held.
-    """
-    return int(max(memory // (8 if in_order else 1), cores * (16 << 20)))
 
 
 def _memory(spark: SparkSession) -> int:
