@@ -835,8 +835,8 @@ def join_not_by_interval(reason: str, query: str) -> InputError:
         "join-not-by-interval",
         "query is not an interval join",
         detail=f"{reason}: {query}.",
-        hint="write SELECT columns FROM first [LEFT | RIGHT] JOIN second ON ..., with plain"
-        " expressions; aggregate in a job on its result, or join inside windows.",
+        hint="write SELECT columns FROM first [LEFT | RIGHT | FULL] JOIN second ON ..., with"
+        " plain expressions; aggregate in a job on its result, or join inside windows.",
         fields={"reason": reason, "query": query},
     )
 
@@ -1125,6 +1125,62 @@ def spark_failed(reason: str, log: str) -> InputError:
     )
 
 
+def option_needs_another(option: str, other: str) -> InputError:
+    """An option that says nothing without another one."""
+    return InputError(
+        "option-needs-another",
+        "option does not stand alone",
+        detail=f"{option} was given, and {other} was not.",
+        hint=f"give {other} too, or leave {option} out.",
+        fields={"option": option, "other": other},
+    )
+
+
+def options_exclude(option: str, other: str) -> InputError:
+    """Two options of which only one can be meant."""
+    return InputError(
+        "options-exclude",
+        "options exclude each other",
+        detail=f"{option} and {other} were given.",
+        hint="leave one of them out.",
+        fields={"option": option, "other": other},
+    )
+
+
+def progress_not_read(place: str, reason: str) -> InputError:
+    """A file that does not hold the progress of a streaming query."""
+    return InputError(
+        "progress-not-read",
+        "progress cannot be read",
+        detail=f"{place}: {reason}.",
+        hint="write one JSON object per line, or an array of them; in PySpark:"
+        ' file.writelines(p.json + "\\n" for p in query.recentProgress).',
+        fields={"place": place, "reason": reason},
+    )
+
+
+def input_not_read(path: str, reason: str) -> InputError:
+    """Rows that a streaming query reads, and that cannot be read here."""
+    return InputError(
+        "input-not-read",
+        "input cannot be read",
+        detail=f"{path}: {reason}.",
+        hint="give a file, or a folder of files, of Parquet, JSON lines, or CSV with a header.",
+        fields={"path": path, "reason": reason},
+    )
+
+
+def input_column_missing(path: str, column: str, columns: Sequence[str]) -> InputError:
+    """A column that was named, and is not in the input."""
+    return InputError(
+        "input-column-missing",
+        "column is not there",
+        detail=f'{path} has no column "{column}"; it has: {listed(columns)}.',
+        hint="choose one of them.",
+        fields={"path": path, "column": column, "columns": list(columns)},
+    )
+
+
 # ---- logs ----
 
 
@@ -1243,6 +1299,18 @@ def file_event_column_typed(log: str, column: str, kind: str, valid: str) -> Inp
 
 
 # ---- the door for plain PySpark ----
+
+
+def complete_needs_frames(sink: str) -> InputError:
+    """Every batch the whole result, where batches are appended to each other."""
+    return InputError(
+        "complete-needs-frames",
+        "the sink cannot hold complete results",
+        detail=f"with mode = complete every batch has the whole result; a {sink} sink appends.",
+        hint="use mode = update or append, or a sink that is handed each batch: ForeachBatch,"
+        " ConsoleSink.",
+        fields={"sink": sink},
+    )
 
 
 def option_missing(name: str, known: Iterable[str]) -> InputError:
@@ -1393,7 +1461,8 @@ def data_unavailable(address: str, reason: str) -> InputError:
         "data-unavailable",
         "data address cannot be opened",
         detail=f"{address}: {reason}.",
-        hint="give a folder, s3://bucket/prefix or hdfs://host/path that can be written.",
+        hint="give a folder, s3://bucket/prefix or hdfs://host/path that can be written; on several"
+        " machines one that all of them reach.",
         fields={"address": address, "reason": reason},
         retryable=True,
     )
@@ -1494,6 +1563,18 @@ def unknown_column(stream: str, column: str, known: Iterable[str]) -> InputError
     )
 
 
+def unknown_system_column(column: str, known: Iterable[str]) -> InputError:
+    """A system column that rows do not have."""
+    return InputError(
+        "unknown-system-column",
+        "unknown system column",
+        detail=f'rows have no system column "{column}" beside _event_time; they may have:'
+        f" {listed(known)}.",
+        hint="correct the name in system=; columns of the stream are there without it.",
+        fields={"column": column},
+    )
+
+
 def chunk_unreadable(
     stream: str, segment: str, start: int, end: int, path: str, reason: str
 ) -> DataError:
@@ -1503,7 +1584,8 @@ def chunk_unreadable(
         "chunk cannot be read",
         detail=f'stream "{stream}", segment "{segment}", offsets {start} to {end}, file {path}:'
         f" {reason}.",
-        hint="restore the file from a copy, or truncate the stream before its end.",
+        hint="see that this machine reaches the store's data as all others do; if it does, restore "
+        "the file from a copy, or truncate the stream before its end.",
         fields={"stream": stream, "segment": segment, "start": start, "end": end, "path": path},
     )
 

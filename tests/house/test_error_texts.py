@@ -399,6 +399,37 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         "Hint: as root: apt-get install openjdk-17-jre-headless, or set JAVA_HOME to one that is"
         " there; tidegate demo --pure needs none.",
     ),
+    "option_needs_another": (
+        errors.option_needs_another("--time", "--input"),
+        "option does not stand alone\n"
+        "Detail: --time was given, and --input was not.\n"
+        "Hint: give --input too, or leave --time out.",
+    ),
+    "options_exclude": (
+        errors.options_exclude("--batch-rows", "--batch-files"),
+        "options exclude each other\n"
+        "Detail: --batch-rows and --batch-files were given.\n"
+        "Hint: leave one of them out.",
+    ),
+    "progress_not_read": (
+        errors.progress_not_read("progress.json, line 3", "Expecting value, column 1"),
+        "progress cannot be read\n"
+        "Detail: progress.json, line 3: Expecting value, column 1.\n"
+        "Hint: write one JSON object per line, or an array of them; in PySpark:"
+        ' file.writelines(p.json + "\\n" for p in query.recentProgress).',
+    ),
+    "input_not_read": (
+        errors.input_not_read("orders", "there is no such file or folder"),
+        "input cannot be read\n"
+        "Detail: orders: there is no such file or folder.\n"
+        "Hint: give a file, or a folder of files, of Parquet, JSON lines, or CSV with a header.",
+    ),
+    "input_column_missing": (
+        errors.input_column_missing("orders/1.parquet", "when", ["at", "item"]),
+        "column is not there\n"
+        'Detail: orders/1.parquet has no column "when"; it has: at, item.\n'
+        "Hint: choose one of them.",
+    ),
     "spark_failed": (
         errors.spark_failed("[JAVA_GATEWAY_EXITED] Java gateway process exited", "spark.log"),
         "Spark has failed\n"
@@ -436,6 +467,13 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         "address of the store is relative\n"
         "Detail: 'shop' means another folder in each process of Spark.\n"
         "Hint: give the whole path, for example by Path(...).resolve().",
+    ),
+    "complete_needs_frames": (
+        errors.complete_needs_frames("files"),
+        "the sink cannot hold complete results\n"
+        "Detail: with mode = complete every batch has the whole result; a files sink appends.\n"
+        "Hint: use mode = update or append, or a sink that is handed each batch: ForeachBatch,"
+        " ConsoleSink.",
     ),
     "option_missing": (
         errors.option_missing("store", ["stream", "store"]),
@@ -479,7 +517,8 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         errors.data_unavailable("s3://nowhere", "no such bucket"),
         "data address cannot be opened\n"
         "Detail: s3://nowhere: no such bucket.\n"
-        "Hint: give a folder, s3://bucket/prefix or hdfs://host/path that can be written.",
+        "Hint: give a folder, s3://bucket/prefix or hdfs://host/path that can be written; on"
+        " several machines one that all of them reach.",
     ),
     "data_address_missing": (
         errors.data_address_missing("postgresql://db/shop"),
@@ -530,12 +569,20 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         'Detail: stream "orders" has no column "idd"; it has: at, id.\n'
         "Hint: correct the name, or add the column to the schema.",
     ),
+    "unknown_system_column": (
+        errors.unknown_system_column("_file", ["_offset", "_partition"]),
+        "unknown system column\n"
+        'Detail: rows have no system column "_file" beside _event_time; they may have: _offset,'
+        " _partition.\n"
+        "Hint: correct the name in system=; columns of the stream are there without it.",
+    ),
     "chunk_unreadable": (
         errors.chunk_unreadable("orders", "0.e0", 10, 20, "orders/0.e0/a.parquet", "it is gone"),
         "chunk cannot be read\n"
         'Detail: stream "orders", segment "0.e0", offsets 10 to 20, file orders/0.e0/a.parquet:'
         " it is gone.\n"
-        "Hint: restore the file from a copy, or truncate the stream before its end.",
+        "Hint: see that this machine reaches the store's data as all others do; if it does, restore"
+        " the file from a copy, or truncate the stream before its end.",
     ),
     "truncation_unclear": (
         errors.truncation_unclear(["age", "size"]),
@@ -839,8 +886,8 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         errors.join_not_by_interval("it has GROUP", "SELECT a FROM b"),
         "query is not an interval join\n"
         "Detail: it has GROUP: SELECT a FROM b.\n"
-        "Hint: write SELECT columns FROM first [LEFT | RIGHT] JOIN second ON ..., with plain"
-        " expressions; aggregate in a job on its result, or join inside windows.",
+        "Hint: write SELECT columns FROM first [LEFT | RIGHT | FULL] JOIN second ON ..., with"
+        " plain expressions; aggregate in a job on its result, or join inside windows.",
     ),
     "query_not_row_by_row": (
         errors.query_not_row_by_row("it has LIMIT", "SELECT a FROM b LIMIT 1"),

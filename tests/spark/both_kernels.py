@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.kernel_frames import SCHEMA
+from tests.spark.kernel_frames import SCHEMA, WINDOW
 
 from tidegate.spark.duckdb_rules.registry import Outside
 from tidegate.spark.duckdb_text import translate
@@ -43,14 +44,16 @@ class Both:
             self.frames[name] = (made if len(table) else made.limit(0)).coalesce(1).cache()
         self.duckdb = duckdb.connect(config={"threads": 1})
         for name, table in tables.items():
-            self.duckdb.register(name, table)
+            number = table.column("_window_start").cast(pa.int64())
+            self.duckdb.register(name, table.append_column("_window_number", number))
 
     @staticmethod
     def parsed(text: str) -> Statement:
         return Statement.parse(text, STREAMS)
 
     def translated(self, text: str) -> str | Outside:
-        return translate(self.parsed(text), dict.fromkeys(STREAMS, SCHEMA))
+        window = WINDOW // timedelta(microseconds=1)
+        return translate(self.parsed(text), dict.fromkeys(STREAMS, SCHEMA), window)
 
     def by_spark(self, text: str) -> pa.Table | Failed:
         statement = self.parsed(text)

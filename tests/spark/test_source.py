@@ -379,6 +379,7 @@ def test_spark_shows_what_we_say(spark: SparkSession, tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.faults
 def test_a_connect_session_reads_and_writes_as_a_classic_one_does(tmp_path: Path) -> None:
     """In a process of its own: a session is classic or Connect for good."""
     done = subprocess.run(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy.engine import make_url
-from tests.store.conftest import start_postgres
+from tests.conftest import start_postgres
 from tests.store.rows import create, table
 from tests.store.visible import all_of
 

@@ -59,3 +59,11 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
             shared_store(address, tmp_path / "data")
         assert refused.value.code == "store-missing"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_data_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    Store.open(tmp_path / "shop").close()
+    with pytest.raises(TidegateError, match="there is no such folder on") as refused:
+        shared_store(tmp_path / "shop", tmp_path / "elsewhere")
+    assert refused.value.code == "data-unavailable"
+    assert not (tmp_path / "elsewhere").exists()

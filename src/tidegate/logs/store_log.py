@@ -176,14 +176,8 @@ class StoreLog:
 
     def describe(self) -> Description:
         """What `open_log` needs; with the two addresses go whatever secrets they have."""
-        files = self.store.files
-        return {
-            "kind": "store",
-            "name": self.name,
-            "catalog": self.store.database.url.render_as_string(hide_password=False),
-            # A folder may have been given as seen from here.
-            "data": files.root if files.is_local else files.address,
-        }
+        catalog, data = self.store.addresses
+        return {"kind": "store", "name": self.name, "catalog": catalog, "data": data}
 
     @staticmethod
     def opened(description: Mapping[str, Any]) -> StoreLog:

@@ -117,6 +117,19 @@ class Judgement(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Idleness:
+    """How the streams of a plan stand, for those who plan other streams of the same query.
+
+    `idle`: nobody waits for any of them. `ended`: all have been read to their end, for good.
+    `closing`: the time at which everything that was seen has had its last use.
+    """
+
+    idle: bool = False
+    ended: bool = False
+    closing: Known = UNKNOWN
+
+
+@dataclass(frozen=True)
 class Correction:
     """With `late = update`: windows that end in (a, b] are run again, below both cuts."""
 
@@ -144,6 +157,7 @@ class BatchPlan:
     finished: bool = False
     holds: tuple[Hold, ...] = ()
     warnings: tuple[str, ...] = ()
+    standing: Idleness = Idleness()
 
     @property
     def interval(self) -> Interval | None:

@@ -26,7 +26,7 @@ def refuse_unclear_next(query: Query, policy: Policy) -> None:
     """Refuse `late = next` where it would depend on how batches fall which window is next."""
     if policy.late is Late.NEXT and policy.release is Release.TIME:
         for name, side in query.sides.items():
-            if side.before or side.after:
+            if side.before or side.after or query.reach is not None:
                 raise errors.next_needs_tumbling(name)
 
 

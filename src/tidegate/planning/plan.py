@@ -18,7 +18,7 @@ import numpy as np
 from tidegate.eventtime.instants import Instant, ceil_to, floor_to, format_instant, micros
 from tidegate.eventtime.lateness import Late
 from tidegate.eventtime.watermark import UNKNOWN, Known, claim, later
-from tidegate.planning.batch import BatchPlan, Correction, Hold, StreamPlan
+from tidegate.planning.batch import BatchPlan, Correction, Hold, Idleness, StreamPlan
 from tidegate.planning.behind import (
     first_of_ours,
     refuse_unclear_next,
@@ -26,7 +26,9 @@ from tidegate.planning.behind import (
     waiting_behind,
     waits_for_next,
 )
+from tidegate.planning.beside import ALONE, Beside
 from tidegate.planning.facts import Facts, Spans
+from tidegate.planning.latecomers import remember_latecomers
 from tidegate.planning.pace import pace
 from tidegate.planning.policy import NO_PRESSURE, Policy, Pressure, Release, Strategy
 from tidegate.planning.query import Query
@@ -47,10 +49,15 @@ def plan(
     overrides: Mapping[str, Policy] | None = None,
     pressure: Pressure = NO_PRESSURE,
     cores: int = 2,
+    beside: Beside = ALONE,
 ) -> tuple[PlannerState, BatchPlan]:
-    """Plan the next batch of a query; see the head of this file."""
+    """Plan the next batch of a query; see the head of this file.
+
+    `beside`: what is known of streams of the same query that are planned elsewhere.
+    """
     if state.finished:
-        return state, _nothing(state, ())
+        standing = Idleness(idle=True, ended=True, closing=shifted(state.watermark, 1))
+        return state, _nothing(state, (), standing)
     refuse_unclear_next(query, policy)
     own = overrides or {}
     readings = [
@@ -62,9 +69,15 @@ def plan(
     behind = rows_behind(readings, state, facts, query)
     closing = _closing_time(readings, state, query, behind)
     patience = _patience(query, policy)
-    cap = shifted(closing, patience)
+    own_cap = shifted(closing, patience)
+    cap = later(own_cap, beside.closing)
     standings = [take_stand(reading, now, cap, micros(query.grid)) for reading in readings]
-    number = merged([(s.number, s.known, s.idle) for s in standings]).current_watermark()
+    stands = [(s.number, s.known, s.idle) for s in standings]
+    idle = all(bool(columns[2].all()) for columns in stands)
+    if idle and len(beside):
+        # Nobody waits for it, and so it must not hold the others either: it goes with them.
+        stands.append((beside.number, beside.known, beside.idle))
+    number = merged(stands).current_watermark()
     draft = replace(
         state,
         streams={s.reading.name: s.reading.state for s in standings},
@@ -73,7 +86,9 @@ def plan(
     )
     draft = _with_origin(draft, state, readings, query)
     closed = closed_before(state, draft, policy)
-    ended = all(standing.ended for standing in standings)
+    all_read = all(standing.ended for standing in standings)
+    ended = all_read and beside.ended
+    standing = Idleness(idle=idle, ended=all_read, closing=own_cap)
     piece: Slice | None = None
     if policy.release is Release.TIME:
         limit = _release_limit(draft.watermark, closing if ended else UNKNOWN, patience, query)
@@ -82,8 +97,10 @@ def plan(
         draft = replace(draft, watermark=later(draft.watermark, claim(cap)), finished=True)
     holds = tuple(hold for s in standings if (hold := find_hold(s)) is not None)
     if draft.same_as(state):
-        return state, _nothing(state, holds)
+        return state, _nothing(state, holds, standing)
     draft = replace(draft, batch=state.batch + 1)
+    arrived = {s.reading.name: s.reading.arrived for s in standings}
+    draft = remember_latecomers(draft, arrived, query, closed)
     streams = {s.reading.name: _stream_plan(s, state, draft, query, closed) for s in standings}
     return draft, BatchPlan(
         lineage=state.lineage,
@@ -99,10 +116,11 @@ def plan(
         finished=draft.finished,
         holds=holds,
         warnings=_warnings(piece, policy),
+        standing=standing,
     )
 
 
-def _nothing(state: PlannerState, holds: tuple[Hold, ...]) -> BatchPlan:
+def _nothing(state: PlannerState, holds: tuple[Hold, ...], standing: Idleness) -> BatchPlan:
     return BatchPlan(
         lineage=state.lineage,
         run=state.run,
@@ -114,6 +132,7 @@ def _nothing(state: PlannerState, holds: tuple[Hold, ...]) -> BatchPlan:
         frontier=UNKNOWN,
         finished=state.finished,
         holds=holds,
+        standing=standing,
     )
 
 

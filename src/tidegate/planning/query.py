@@ -43,6 +43,8 @@ class Query:
     sides: Mapping[str, Side]
     grid: timedelta = FINEST
     keyed: bool = False
+    reach: timedelta | None = None
+    """In a full join: how far before A it must be known which rows came late."""
 
     @staticmethod
     def windows(
@@ -77,6 +79,22 @@ class Query:
         return Query(
             {first: Side(Once()), second: Side(InJoin(before), before=before, after=after)},
             keyed=keyed,
+        )
+
+    @staticmethod
+    def full_join(first: str, second: str, *, before: timedelta, after: timedelta) -> Query:
+        """The same, and rows of `second` that no row of `first` has met.
+
+        That is known of a row when all of `first` up to `before` later has been given out; the
+        first row that could have met it lies `before + after` earlier than that.
+        """
+        reach = before + after
+        return Query(
+            {
+                first: Side(Once(), before=reach),
+                second: Side(InJoin(before), before=before, after=after),
+            },
+            reach=reach,
         )
 
     @staticmethod

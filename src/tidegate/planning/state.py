@@ -16,7 +16,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,15 @@ VERSION: Final = 1
 
 _NUMBERS: Final = ("position", "number", "max_seen")
 _FLAGS: Final = ("known", "seen", "idle", "present")
+
+
+class Latecomer(NamedTuple):
+    """Offsets [start, end) of a partition that came when everything before `since` was closed."""
+
+    partition: str
+    start: int
+    end: int
+    since: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +73,8 @@ class StreamState:
 
     None where such rows do not wait for the next release.
     """
+    latecomers: tuple[Latecomer, ...] = ()
+    """In a full join: where rows lie that came after what they would have met; the recent ones."""
 
     def cut(self) -> dict[str, int]:
         """The end of what has been planned, as a cut."""
@@ -90,6 +101,7 @@ class StreamState:
             "highest": to_json(self.highest),
             "disorder": self.disorder,
             "late_cut": _pack_text(self.late_cut),
+            **({"latecomers": _pack_text(self.latecomers)} if self.latecomers else {}),
         }
 
     @staticmethod
@@ -105,6 +117,9 @@ class StreamState:
             highest=_known(value["highest"]),
             disorder=value["disorder"],
             late_cut=_unpack_text(value["late_cut"]),
+            latecomers=tuple(Latecomer(*one) for one in _unpack_text(value["latecomers"]))
+            if "latecomers" in value
+            else (),
         )
 
 

@@ -7,6 +7,8 @@ when it is first asked for.
 
     spark = session("orders")
     job = windows(spark, "orders", size="1 minute", ...)
+
+The second gear, for queries whose memory has no bound in time, is the room `gate` inside it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 from tidegate.spark.session import session
 
 if TYPE_CHECKING:
+    from tidegate.spark.gate.doors import read_stream
+    from tidegate.spark.gate.writing import GateJob, write_stream
     from tidegate.spark.progress import JobProgress
     from tidegate.spark.running import RunningJob
     from tidegate.spark.sinks import (
@@ -41,6 +45,9 @@ __all__ = [
     "interval_join",
     "ordered",
     "SlicesJob",
+    "read_stream",
+    "write_stream",
+    "GateJob",
     "RunningJob",
     "JobProgress",
     "StreamSink",
@@ -56,6 +63,8 @@ __all__ = [
 _WHERE = {
     **dict.fromkeys(("windows", "interval_join", "ordered", "SlicesJob"), "slices"),
     **dict.fromkeys(("read", "register"), "source"),
+    **dict.fromkeys(("write_stream", "GateJob"), "gate.writing"),
+    "read_stream": "gate.doors",
     "RunningJob": "running",
     "JobProgress": "progress",
 }

@@ -22,8 +22,7 @@ from tidegate.logs.log import OFFSET, REASON, Log, open_log
 from tidegate.logs.store_log import StoreLog
 from tidegate.planning.batch import BatchPlan
 from tidegate.spark.frames import run_tasks
-from tidegate.spark.late import MANIFEST
-from tidegate.spark.spec import Job
+from tidegate.spark.late import MANIFEST, Owner
 from tidegate.store.bad_rows import SCHEMA, SUFFIX
 from tidegate.store.staging import Staged, stage
 from tidegate.store.store import Store
@@ -38,10 +37,10 @@ class BadFound:
 
 
 @dataclass(frozen=True)
-class _BadTask:
+class BadTask:
     """The bad rows in some new rows of one partition."""
 
-    job: Job
+    job: Owner
     stream: str
     log: Mapping[str, Any]
     partition: str
@@ -50,42 +49,49 @@ class _BadTask:
     batch: int
 
     def run(self) -> Iterator[pa.RecordBatch]:
+        """In a task of Spark."""
+        found = pickle.dumps(self.found())
+        yield pa.RecordBatch.from_pydict({"manifest": [found]}, schema=MANIFEST)
+
+    def found(self) -> BadFound:
+        """Look for them, and stage them."""
         rows = open_log(self.log).bad_rows(self.partition, self.start, self.end)
         found = BadFound()
         if len(rows):
             found.counts[self.stream, self.partition] = len(rows)
             name = self.stream + SUFFIX
             place = f"{self.job.name}/{self.batch}"
-            staged = stage(self.job.store(), name, self._routed(rows), place, writer=self.job.name)
+            made = routed(self.job, self.partition, rows)
+            staged = stage(self.job.store(), name, made, place, writer=self.job.name)
             found = BadFound(found.counts, (staged,))
-        yield pa.RecordBatch.from_pydict({"manifest": [pickle.dumps(found)]}, schema=MANIFEST)
-
-    def _routed(self, rows: pa.Table) -> pa.Table:
-        own = rows.drop_columns([OFFSET, REASON]).to_pylist()
-        offsets = rows.column(OFFSET).to_pylist()
-        now = self.job.store().clock()
-        texts = [
-            json.dumps({"partition": self.partition, "offset": offset, "row": row}, default=str)
-            for row, offset in zip(own, offsets, strict=True)
-        ]
-        return pa.table(
-            {
-                "reason": rows.column(REASON),
-                "column": pa.nulls(len(rows), pa.string()),
-                "value": pa.nulls(len(rows), pa.string()),
-                "row": texts,
-                "writer": [self.job.name] * len(rows),
-                "failed_at": pa.array([now] * len(rows)).cast(SCHEMA.field("failed_at").type),
-            },
-            schema=SCHEMA,
-        )
+        return found
 
 
-def bad_rows(
-    spark: SparkSession, job: Job, store: Store, logs: Mapping[str, Log], batch: BatchPlan
-) -> BadFound:
-    """Find, count and stage the bad rows among those that are new in a batch."""
-    tasks: list[_BadTask] = []
+def routed(job: Owner, partition: str, rows: pa.Table) -> pa.Table:
+    """Bad rows, with their offsets and reasons, as rows of `<stream>.errors`."""
+    own = rows.drop_columns([OFFSET, REASON]).to_pylist()
+    offsets = rows.column(OFFSET).to_pylist()
+    now = job.store().clock()
+    texts = [
+        json.dumps({"partition": partition, "offset": offset, "row": row}, default=str)
+        for row, offset in zip(own, offsets, strict=True)
+    ]
+    return pa.table(
+        {
+            "reason": rows.column(REASON),
+            "column": pa.nulls(len(rows), pa.string()),
+            "value": pa.nulls(len(rows), pa.string()),
+            "row": texts,
+            "writer": [job.name] * len(rows),
+            "failed_at": pa.array([now] * len(rows)).cast(SCHEMA.field("failed_at").type),
+        },
+        schema=SCHEMA,
+    )
+
+
+def bad_tasks(job: Owner, store: Store, logs: Mapping[str, Log], batch: BatchPlan) -> list[BadTask]:
+    """The work that the bad rows of a batch are; none where writers keep them out."""
+    tasks: list[BadTask] = []
     for name, stream in batch.streams.items():
         log = logs[name]
         if isinstance(log, StoreLog):
@@ -94,14 +100,27 @@ def bad_rows(
             start = stream.before.get(partition, stream.start_cut.get(partition, 0))
             if start < end:
                 made = (name, log.describe(), partition, start, end, batch.batch)
-                tasks.append(_BadTask(job, *made))
+                tasks.append(BadTask(job, *made))
+    for name in dict.fromkeys(task.stream for task in tasks):
+        errors_stream(store, name)
+    return tasks
+
+
+def errors_stream(store: Store, stream: str) -> str:
+    """The stream of bad rows; it is created when it is not there."""
+    name = stream + SUFFIX
+    if name not in store.list_streams():
+        store.create_stream(name, SCHEMA, exist_ok=True, event_column="failed_at", max_future=None)
+    return name
+
+
+def bad_rows(
+    spark: SparkSession, job: Owner, store: Store, logs: Mapping[str, Log], batch: BatchPlan
+) -> BadFound:
+    """Find, count and stage the bad rows among those that are new in a batch."""
+    tasks = bad_tasks(job, store, logs, batch)
     if not tasks:
         return BadFound()
-    for name in dict.fromkeys(task.stream for task in tasks):
-        if name + SUFFIX not in store.list_streams():
-            store.create_stream(
-                name + SUFFIX, SCHEMA, exist_ok=True, event_column="failed_at", max_future=None
-            )
     counts: Counter[tuple[str, str]] = Counter()
     staged: list[Staged] = []
     for row in run_tasks(spark, [task.run for task in tasks], MANIFEST).collect():

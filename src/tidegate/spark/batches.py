@@ -23,7 +23,7 @@ from sqlglot import exp
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.lateness import Late
 from tidegate.eventtime.watermark import UNKNOWN, Known
-from tidegate.logs.log import OFFSET, questions_of
+from tidegate.logs.log import questions_of
 from tidegate.logs.store_log import StoreLog
 from tidegate.planning import BatchPlan, PlannerState
 from tidegate.planning.replay import replay
@@ -42,9 +42,8 @@ from tidegate.spark.results import (
     write_frame,
     write_tasks,
 )
-from tidegate.spark.rows import PARTITION, TIMESTAMP
 from tidegate.spark.sinks.sink import OP, REVISION, Batch, FrameSink, TaskSink
-from tidegate.spark.spec import Job
+from tidegate.spark.spec import SYSTEM, Job
 from tidegate.spark.sql_text import Statement
 from tidegate.store.catalog import holds, progress, queries, streams
 from tidegate.store.catalog.chunks import SegmentSealed
@@ -238,8 +237,7 @@ class Runner:
         starts = {name: stream.start_cut for name, stream in after.streams.items()}
 
         def below(state: PlannerState) -> DataFrame:
-            cuts = {name: stream.cut() for name, stream in state.streams.items()}
-            piece = self.reader.below(interval, starts, cuts)
+            piece = self.reader.below(interval, starts, state)
             return self._frame(spark, self.choice, [piece], interval, after.origin)
 
         return corrected(below(before), below(after), plan.batch)
@@ -284,15 +282,12 @@ class Runner:
                 self.store.database.write(work)
                 break
             except SegmentSealed as sealed:
-                if isinstance(sink, TaskSink):
-                    written = sink.rerouted(self.store, written, sealed)
+                written = sink.rerouted(self.store, written, sealed)
                 staged = reroute(self.store, staged, sealed)
         for log, cut in held.values():
             if log.store is not self.store and not after.finished:
                 log.store.hold(log.name, self.job.name, cut)
-        for hook in list(self.store.on_note):
-            if isinstance(sink, TaskSink) and sink.kind == "stream":
-                hook(sink.node.removeprefix("sink:"))
+        sink.noted(self.store)
 
     def _hold(self, on: Connection, stream: str, cut: Any, finished: bool, now: Instant) -> None:
         record = streams.get(on, stream)
@@ -321,9 +316,9 @@ class Runner:
 
     def _columns(self) -> dict[str, list[str]]:
         found = {}
-        asked = set()
+        asked = set(self.job.system)
         if self.statement is not None:
-            asked = {column.name.lower() for column in self.statement.tree.find_all(exp.Column)}
+            asked |= {column.name.lower() for column in self.statement.tree.find_all(exp.Column)}
         for name in self.job.query.streams:
             if self.statement is not None and name not in self.statement.streams:
                 continue
@@ -331,7 +326,7 @@ class Runner:
             used = None if self.statement is None else self.statement.columns_used(name)
             own = [c for c in schema.names if used is None or c.lower() in used]
             # System columns are not the user's: a * does not mean them.
-            found[name] = [*own, *(c for c in (OFFSET, PARTITION, TIMESTAMP) if c in asked)]
+            found[name] = [*own, *(c for c in SYSTEM if c in asked)]
         return found
 
 

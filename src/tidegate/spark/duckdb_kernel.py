@@ -96,11 +96,12 @@ def _from_files(rows: StreamRows) -> str:
     if rows.system:
         # A file by itself: what a row has by its place in it is then a sum, not a look-up.
         return " UNION ALL ".join(_partly(file, rows.columns, inside) for file in rows.files)
-    whole = [file for file in rows.files if file.whole]
     parts = [_partly(file, rows.columns, inside) for file in rows.files if not file.whole]
-    if whole:
-        paths = ", ".join(f"'{_quoted(file.path)}'" for file in whole)
-        parts.append(f"SELECT {columns} FROM read_parquet([{paths}]) WHERE {inside}")
+    for all_inside, where in ((True, ""), (False, f" WHERE {inside}")):
+        whole = [file for file in rows.files if file.whole and file.inside is all_inside]
+        if whole:
+            paths = ", ".join(f"'{_quoted(file.path)}'" for file in whole)
+            parts.append(f"SELECT {columns} FROM read_parquet([{paths}]){where}")
     return " UNION ALL ".join(parts)
 
 

@@ -33,7 +33,9 @@ from tidegate.spark.duckdb_rules.operators import compared, condition
 from tidegate.spark.duckdb_rules.registry import NotCoveredError, Outside, Typed, described, quoted
 from tidegate.spark.duckdb_rules.types import NULL, TIMESTAMP, common, from_arrow
 from tidegate.spark.duckdb_scope import Column, Scope, Source, direction
+from tidegate.spark.duckdb_windows import WindowKeys
 from tidegate.spark.query_parts import aggregates, output_name, own_parts
+from tidegate.spark.shape import WINDOW_NUMBER
 from tidegate.spark.sql_text import Statement
 
 JOINS: Final = {
@@ -60,18 +62,32 @@ CLAUSES: Final = frozenset(
 """What a SELECT may have."""
 
 
-def translate(statement: Statement, schemas: Mapping[str, pa.Schema]) -> str | Outside:
-    """The query in DuckDB's SQL over relations named as the streams, or why there is none."""
+def translate(
+    statement: Statement, schemas: Mapping[str, pa.Schema], window: int | None = None
+) -> str | Outside:
+    """The query in DuckDB's SQL over relations named as the streams, or why there is none.
+
+    `window`: the streams have windows of this size in microseconds, and one more column
+    `_window_number`, the start of the window as a number.
+    """
     try:
         _refuse_strings(statement.text)
-        made = _Translation(statement, schemas)
+        made = _Translation(statement, schemas, window)
         relation = made.query(statement.tree, top=True)
         ctes = ", ".join(f"{quoted(name)} AS ({sql})" for name, sql in made.ctes.items())
         text = f"WITH {ctes} {relation.sql}" if ctes else relation.sql
-        _try_out(text, relation.columns, {name: schemas[name] for name in statement.streams})
+        _try_out(
+            text,
+            relation.columns,
+            {name: _numbered(schemas[name], window) for name in statement.streams},
+        )
         return text
     except NotCoveredError as reason:
         return Outside(str(reason))
+
+
+def _numbered(schema: pa.Schema, window: int | None) -> pa.Schema:
+    return schema if window is None else schema.append(pa.field(WINDOW_NUMBER, pa.int64()))
 
 
 def _try_out(text: str, columns: Sequence[Column], schemas: Mapping[str, pa.Schema]) -> None:
@@ -110,8 +126,10 @@ class Relation(NamedTuple):
 class _Translation:
     """One statement; `ctes` are those that were met, in an order in which each may be read."""
 
-    def __init__(self, statement: Statement, schemas: Mapping[str, pa.Schema]) -> None:
-        self.statement, self.schemas = statement, schemas
+    def __init__(
+        self, statement: Statement, schemas: Mapping[str, pa.Schema], window: int | None
+    ) -> None:
+        self.statement, self.schemas, self.window = statement, schemas, window
         self.ctes: dict[str, str] = {}
         self.unnamed = 0
         self.known: dict[int, tuple[str, tuple[Column, ...]]] = {}
@@ -166,6 +184,8 @@ class _Translation:
         items = [
             f"{_instant(column)} AS {quoted(column.name)}" for column in columns if column.type
         ]
+        if self.window is not None:
+            items.append(quoted(WINDOW_NUMBER))
         return f"(SELECT {', '.join(items) or '1'} FROM {quoted(stream)})", columns
 
     def cte(self, cte: exp.CTE) -> tuple[str, tuple[Column, ...]]:
@@ -272,8 +292,10 @@ class _Translation:
         for part in group.expressions:
             value = scope.typed(_group_key(part, select, scope))
             keys[value.sql] = Typed(one_zero(value), value.type)
-        written = ", ".join(key.sql for key in keys.values())
-        return f" GROUP BY {written}", scope.grouped(keys)
+        written = [key.sql for key in keys.values()]
+        if (windows := WindowKeys.of(self.statement, select, self.window)) is not None:
+            written, keys = windows.grouped(keys)
+        return f" GROUP BY {', '.join(written)}", scope.grouped(keys)
 
     def items(self, part: exp.Expr, scope: Scope) -> list[tuple[str, Typed]]:
         """What one item of a select list stands for: its name and its value."""

@@ -15,7 +15,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidegate.eventtime.watermark import UNKNOWN, Known
+from tidegate.eventtime.instants import Instant
+from tidegate.eventtime.watermark import UNKNOWN, Known, later
 from tidegate.planning.slices import Interval
 from tidegate.spark.arrow_types import arrow_schema, cast, spark_schema
 from tidegate.spark.rows import FileRows, Reads, StreamRows
@@ -93,7 +94,28 @@ def _frame(
 def _rows(spark: SparkSession, reads: Sequence[StreamRows], schema: pa.Schema) -> DataFrame:
     if all(rows.files is not None and not rows.system and not rows.ordered for rows in reads):
         return _from_files(spark, reads, schema)
-    return run_tasks(spark, [rows.batches for rows in reads], schema)
+    return run_tasks(spark, [rows.batches for rows in _apart(reads)], schema)
+
+
+def _apart(reads: Sequence[StreamRows]) -> list[StreamRows]:
+    """The same rows, each read once: parts of the work overlap where they look around a time.
+
+    Of a partition every part has all rows of its times, so the next begins where it ends.
+    """
+    found: list[StreamRows] = []
+    covered: dict[str, Instant] = {}
+    for rows in sorted(reads, key=lambda r: r.times[1]):
+        first, below = rows.times
+        beginnings: dict[Known, list[tuple[str, int, int]]] = {}
+        for partition, start, end in rows.ranges:
+            begin = later(first, covered.get(partition, UNKNOWN))
+            beginnings.setdefault(begin, []).append((partition, start, end))
+        for begin, ranges in beginnings.items():
+            if begin is UNKNOWN or begin < below:
+                times = (begin, below)
+                found.append(replace(rows, ranges=tuple(ranges), times=times, files=None))
+        covered.update((partition, below) for partition, _, _ in rows.ranges)
+    return found
 
 
 def _from_files(spark: SparkSession, reads: Sequence[StreamRows], schema: pa.Schema) -> DataFrame:

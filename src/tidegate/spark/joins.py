@@ -6,6 +6,10 @@ outer one that keeps the driver, is right in every batch by itself. The bounds a
 so that what a query gives cannot depend on how much of the other stream a batch happens to hold.
 Anything that looks at several result rows at once would: that is refused.
 
+A full join has its left stream for a driver. Rows of the other that met nobody are given out when
+the last that could have met them has been, so a batch also reads the driver's rows of before. What
+of all that is due now the frames say, in columns that a condition of ours compares: see `Full`.
+
 >>> text = "SELECT o.id, p.paid FROM orders o LEFT JOIN payments p ON o.id = p.id"
 >>> joined = JoinText.of(Statement.parse(text, ["orders", "payments"]), "orders", "payments",
 ...                      before=timedelta(0), after=timedelta(seconds=5))
@@ -13,8 +17,8 @@ Anything that looks at several result rows at once would: that is refused.
 ('orders', 'payments', datetime.timedelta(0))
 >>> print(joined.statement.text)           # doctest: +NORMALIZE_WHITESPACE
 SELECT o.id, p.paid, o._event_time AS _event_time FROM orders AS o LEFT JOIN payments AS p
-ON o.id = p.id AND (p._event_time >= o._event_time - INTERVAL '0.000000' SECOND
-AND p._event_time <= o._event_time + INTERVAL '5.000000' SECOND)
+ON o.id = p.id AND (p._event_time >= o._event_time
+AND p._event_time <= o._event_time + INTERVAL '5' SECOND)
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from sqlglot import exp
 from tidegate import errors
 from tidegate.eventtime.instants import micros
 from tidegate.spark.query_parts import aggregates
-from tidegate.spark.shape import EVENT_TIME
+from tidegate.spark.shape import ALONE_BELOW, ALONE_FROM, EVENT_TIME, GIVEN_FROM, MEETS_FROM
 from tidegate.spark.sql_text import Statement
 
 _REFUSED = (
@@ -47,6 +51,8 @@ class JoinText:
     after: timedelta
     time_behind: timedelta
     """How far before the driver's time a result's own may lie."""
+    full: bool = False
+    """Rows of `other` that met nobody are kept too."""
 
     @staticmethod
     def of(
@@ -61,22 +67,24 @@ class JoinText:
         assert left is not None
         assert right is not None
         side = (join.side or "").upper()
-        if side == "FULL":
-            raise _refused(statement, "a FULL join keeps both sides, and neither drives it")
         driver, other = (right, left) if side == "RIGHT" else (left, right)
         if driver != first:
             before, after = after, before
         named = {left: source.alias_or_name, right: join.this.alias_or_name}
         tree = _bounded(statement, named[driver], named[other], before, after)
         tree = _timed(statement, tree, named[left], named[right], side)
+        if side == "FULL":
+            tree = _due(tree, named[driver], named[other])
         return JoinText(
             Statement.parse(tree.sql(dialect="spark"), [first, second]),
             driver,
             other,
             before,
             after,
-            # A row kept by a RIGHT join has the time of its left side, where there is one.
-            before if side == "RIGHT" else timedelta(0),
+            # Kept by a RIGHT join, it has the time of its left side, where there is one; kept by a
+            # FULL join, it has waited so long for those that could have met it.
+            before if side in ("RIGHT", "FULL") else timedelta(0),
+            full=side == "FULL",
         )
 
 
@@ -122,13 +130,26 @@ def _bounded(
     [join] = tree.args["joins"]
     time, mine = exp.column(EVENT_TIME, table=other), exp.column(EVENT_TIME, table=driver)
     bounds = exp.and_(
-        exp.GTE(this=time, expression=exp.Sub(this=mine, expression=_interval(before))),
-        exp.LTE(
-            this=time.copy(), expression=exp.Add(this=mine.copy(), expression=_interval(after))
-        ),
+        exp.GTE(this=time, expression=_moved(mine, exp.Sub, before)),
+        exp.LTE(this=time.copy(), expression=_moved(mine.copy(), exp.Add, after)),
     )
     join.set("on", exp.and_(join.args["on"], exp.paren(bounds)))
     return tree
+
+
+def _due(tree: exp.Select, driver: str, other: str) -> exp.Select:
+    """Of a full join over more rows than are due: those that are."""
+    [join] = tree.args["joins"]
+    mine, time = exp.column(EVENT_TIME, table=driver), exp.column(EVENT_TIME, table=other)
+    met = exp.GTE(this=mine, expression=exp.column(MEETS_FROM, table=other))
+    join.set("on", exp.and_(join.args["on"], met))
+    given = exp.GTE(this=mine.copy(), expression=exp.column(GIVEN_FROM, table=driver))
+    alone = exp.and_(
+        exp.Is(this=mine.copy(), expression=exp.null()),
+        exp.GTE(this=time, expression=exp.column(ALONE_FROM, table=other)),
+        exp.LT(this=time.copy(), expression=exp.column(ALONE_BELOW, table=other)),
+    )
+    return tree.where(exp.paren(exp.or_(given, exp.paren(alone))))
 
 
 def _timed(statement: Statement, tree: exp.Select, left: str, right: str, side: str) -> exp.Select:
@@ -142,19 +163,27 @@ def _timed(statement: Statement, tree: exp.Select, left: str, right: str, side: 
         for part in tree.expressions
         if isinstance(part, exp.Column) and isinstance(part.this, exp.Star)
     }
+    if whole and side == "FULL":
+        raise _refused(statement, "a .* has no time where its side has no row: name the columns")
     if len(whole) > 1:
         raise _refused(statement, "two .* would give two columns of every system column")
     if whole:
         return tree
     time: exp.Expr = exp.column(EVENT_TIME, table=left)
-    if side == "RIGHT":
+    if side in ("RIGHT", "FULL"):
         time = exp.Coalesce(this=time, expressions=[exp.column(EVENT_TIME, table=right)])
     return tree.select(exp.alias_(time, EVENT_TIME))
 
 
-def _interval(length: timedelta) -> exp.Interval:
-    whole, part = divmod(micros(length), 1_000_000)
-    return exp.Interval(this=exp.Literal.string(f"{whole}.{part:06d}"), unit=exp.var("SECOND"))
+def _moved(time: exp.Expr, sign: type[exp.Binary], length: timedelta) -> exp.Expr:
+    """A time moved by a length, in whole units: these both kernels know."""
+    for many, unit in zip(
+        divmod(micros(length), 1_000_000), ("SECOND", "MICROSECOND"), strict=True
+    ):
+        if many:
+            by = exp.Interval(this=exp.Literal.string(str(many)), unit=exp.var(unit))
+            time = sign(this=time, expression=by)
+    return time
 
 
 def _refused(statement: Statement, reason: str) -> errors.InputError:

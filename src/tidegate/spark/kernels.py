@@ -19,6 +19,7 @@ from tidegate import errors
 from tidegate.planning.slices import Division, Slice
 from tidegate.spark.duckdb_rules.registry import Outside
 from tidegate.spark.duckdb_text import translate
+from tidegate.spark.shape import Windows
 from tidegate.spark.spec import Job
 from tidegate.spark.sql_text import Statement
 
@@ -52,7 +53,9 @@ def choose_kernel(
     if statement is None:
         made: str | Outside = Outside("the query is a function of DataFrames")
     else:
-        made = _other_meaning(spark) or translate(statement, schemas)
+        made = _other_meaning(spark) or translate(
+            statement, schemas, job.shape.size if isinstance(job.shape, Windows) else None
+        )
     if isinstance(made, Outside):
         if job.kernel == "duckdb":
             raise errors.kernel_cannot("duckdb", made.reason)

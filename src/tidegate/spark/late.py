@@ -12,21 +12,20 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidegate.eventtime.lateness import Late
-from tidegate.eventtime.watermark import UNKNOWN
+from tidegate.eventtime.watermark import UNKNOWN, Known
 from tidegate.logs.log import EVENT_TIME, Log
 from tidegate.planning.batch import BatchPlan, StreamPlan
 from tidegate.planning.facts import Spans
 from tidegate.planning.policy import Policy
 from tidegate.spark.frames import run_tasks
 from tidegate.spark.rows import StreamRows, rows_of
-from tidegate.spark.spec import Job
 from tidegate.store.staging import Staged, stage
 from tidegate.store.store import Store
 
@@ -41,6 +40,25 @@ COLUMNS: Final = (
 """What a late row has beside its own columns: its time, who lost it, when, and under which W."""
 
 MANIFEST: Final = pa.schema([("manifest", pa.binary())])
+
+
+class Owner(Protocol):
+    """Whose rows they are: a job, or a source of one."""
+
+    @property
+    def name(self) -> str:
+        """The name that routed rows carry."""
+
+    @property
+    def policy(self) -> Policy:
+        """What becomes of lost rows."""
+
+    @property
+    def cores(self) -> int:
+        """How many tasks may look for them at once."""
+
+    def store(self) -> Store:
+        """Where they are routed to."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +76,10 @@ class LateRows:
 
 
 @dataclass(frozen=True)
-class _LateTask:
+class LateTask:
     """The late rows of some spans of one stream."""
 
-    job: Job
+    job: Owner
     stream: str
     rows: StreamRows
     plan: StreamPlan
@@ -71,6 +89,12 @@ class _LateTask:
     """Those that nothing can use any more still count, in the next release."""
 
     def run(self) -> Iterator[pa.RecordBatch]:
+        """In a task of Spark."""
+        found = pickle.dumps(self.found())
+        yield pa.RecordBatch.from_pydict({"manifest": [found]}, schema=MANIFEST)
+
+    def found(self) -> LateRows:
+        """Judge, count and stage."""
         found = LateRows()
         for partition, batch in self.rows.by_partition():
             times = batch.column(EVENT_TIME).cast(pa.int64()).to_numpy()
@@ -82,7 +106,7 @@ class _LateTask:
             if self.routed and lost.any():
                 staged = self._staged(batch.filter(pa.array(lost)))
                 found = replace(found, staged=(*found.staged, staged))
-        yield pa.RecordBatch.from_pydict({"manifest": [pickle.dumps(found)]}, schema=MANIFEST)
+        return found
 
     def _staged(self, rows: pa.RecordBatch) -> Staged:
         count, w = rows.num_rows, self.plan.watermark_before
@@ -101,16 +125,30 @@ class _LateTask:
         return stage(self.job.store(), self.stream + SUFFIX, table, place, writer=self.job.name)
 
 
-def late_rows(
-    spark: SparkSession, job: Job, store: Store, logs: Mapping[str, Log], batch: BatchPlan
-) -> LateRows:
-    """Judge, count and stage the late rows of a batch."""
-    tasks = [
+def late_tasks(
+    job: Owner,
+    store: Store,
+    logs: Mapping[str, Log],
+    batch: BatchPlan,
+    since: Known = UNKNOWN,
+) -> list[LateTask]:
+    """The work that the late rows of a batch are; none where statistics show that there is none.
+
+    Rows before `since` are none of it.
+    """
+    return [
         task
         for name, stream in batch.streams.items()
         if len(stream.late)
-        for task in _tasks(job, store, logs[name], name, stream, batch.batch)
+        for task in _tasks(job, store, logs[name], name, stream, batch.batch, since)
     ]
+
+
+def late_rows(
+    spark: SparkSession, job: Owner, store: Store, logs: Mapping[str, Log], batch: BatchPlan
+) -> LateRows:
+    """Judge, count and stage the late rows of a batch."""
+    tasks = late_tasks(job, store, logs, batch)
     if not tasks:
         return LateRows()
     found = LateRows()
@@ -134,8 +172,14 @@ def late_stream(store: Store, log: Log, name: str) -> str:
 
 
 def _tasks(
-    job: Job, store: Store, log: Log, name: str, stream: StreamPlan, batch: int
-) -> list[_LateTask]:
+    job: Owner,
+    store: Store,
+    log: Log,
+    name: str,
+    stream: StreamPlan,
+    batch: int,
+    since: Known,
+) -> list[LateTask]:
     routed = routes(job.policy)
     if routed:
         late_stream(store, log, name + SUFFIX)
@@ -146,10 +190,10 @@ def _tasks(
     columns = [*log.schema.names, EVENT_TIME]
     shares = np.array_split(np.arange(len(stream.late)), min(job.cores, len(stream.late)))
     return [
-        _LateTask(
+        LateTask(
             job,
             name,
-            rows_of(log, stream.late.where(share), columns, (UNKNOWN, w + 1)),
+            rows_of(log, stream.late.where(share), columns, (since, w + 1)),
             judge,
             batch,
             routed,

@@ -14,88 +14,64 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 from uuid import uuid4
 
-import numpy as np
-
-from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.watermark import to_json
-from tidegate.logs.log import facts_of
 from tidegate.logs.store_log import StoreLog
-from tidegate.planning import BatchPlan, Facts, IdleTimers, PlannerState, plan
+from tidegate.planning import BatchPlan, PlannerState, plan
 from tidegate.planning.assignment import lanes_of
-from tidegate.planning.facts import Offsets, StreamFacts
+from tidegate.planning.facts import Offsets
 from tidegate.spark.plan_door import BEGINNING
 from tidegate.spark.spec import Job
+from tidegate.spark.watch import Watch
 from tidegate.store.catalog import queries
 from tidegate.store.steps import reached
 
-POLL: Final = 0.1
-"""Seconds between two looks at the counters of the logs."""
-TIMERS: Final = 1.0
-"""Seconds after which a quiet log is planned again: somebody may have become idle."""
 HOLD: Final = 3600.0
 """Seconds between two renewals of what a quiet job holds back from retention."""
 
 
 class Planner:
-    """Plans, as Spark asks for offsets. One per run; timers live here, nothing else does."""
+    """Plans, as Spark asks for offsets. One per run."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._store = job.store()
         self._logs = job.open_logs()
-        self._timers = IdleTimers(timedelta(seconds=2 * TIMERS))
+        self._watch = Watch(self._store, self._logs)
         self._fresh = PlannerState.fresh(uuid4().hex, job.query.streams)
-        self._ends: dict[str, Offsets] | None = None
-        self._now: Instant | None = None
-        self._quiet: tuple[Any, Any] | None = None
-        self._polled = self._planned = self._held = float("-inf")
+        self._held = float("-inf")
 
     # ---- what Spark asks ----
 
     def stop_at_what_is_there(self) -> None:
         """Go no further than what there is now, by rows and by the clock."""
-        self._now = self._store.clock()
-        self._ends = {
-            name: dict(
-                zip(
-                    (facts := log.snapshot({}).partitions).names,
-                    facts.latest.tolist(),
-                    strict=True,
-                )
-            )
-            for name, log in self._logs.items()
-        }
+        self._watch.stop_at_what_is_there()
 
     def after(self, start: dict[str, Any]) -> dict[str, Any]:
         """Plan the next batch; the same offset when there is none."""
         before = self._state(start)
-        if before.finished or self._nothing_new(start):
+        if before.finished or self._watch.nothing_new(start):
             return start
         reached("plan: before")
         self._may_go_on(before)
-        now = self._store.clock() if self._now is None else self._now
-        versions = self._versions()
-        facts = self._timers.observe(self._seen(facts_of(self._logs, before)), before, now)
+        now, versions = self._watch.now, self._watch.versions()
         after, batch = plan(
             before,
-            facts,
+            self._watch.facts(before, now),
             self._job.query,
             self._job.policy,
             now,
             overrides=self._job.overrides,
             cores=self._job.cores,
         )
-        self._planned = time.monotonic()
         self._keep(after, first=before is self._fresh)
         if not batch.moved:
-            self._quiet = (start, versions)
+            self._watch.found_nothing(start, versions)
             return start
-        self._quiet = None
+        self._watch.found_something()
         reached("plan: made")
         return {"state": after.to_json(), "told": json.dumps(told(batch, self._job.cores))}
 
@@ -103,20 +79,6 @@ class Planner:
 
     def _state(self, offset: dict[str, Any]) -> PlannerState:
         return state_of(offset["state"]) or self._fresh
-
-    def _nothing_new(self, start: dict[str, Any]) -> bool:
-        """Wait for the next poll, and look whether anything can have changed since the last."""
-        if self._quiet is None or self._quiet[0] != start:
-            return False
-        if self._ends is not None:
-            return True
-        time.sleep(max(self._polled + POLL - time.monotonic(), 0.0))
-        self._polled = time.monotonic()
-        unchanged = self._quiet[1] == self._versions()
-        return bool(unchanged) and self._polled - self._planned < TIMERS
-
-    def _versions(self) -> dict[str, int]:
-        return {name: log.version() for name, log in self._logs.items()}
 
     def _may_go_on(self, before: PlannerState) -> None:
         """Refuse to plan for a query whose record has gone on without us."""
@@ -128,24 +90,15 @@ class Planner:
 
     def _keep(self, state: PlannerState, *, first: bool) -> None:
         """Hold what the job still needs: at its beginning, and now and then while it is quiet."""
-        if not first and self._planned - self._held < HOLD:
+        now = time.monotonic()
+        if not first and now - self._held < HOLD:
             return
-        self._held = self._planned
+        self._held = now
         for name, log in self._logs.items():
             stream = state.streams[name]
             if isinstance(log, StoreLog) and stream.started:
                 cut = needed(log, self._job, state, name)
                 log.store.hold(log.name, self._job.name, cut)
-
-    def _seen(self, facts: Facts) -> Facts:
-        """The facts with what has become unreadable, up to where this run may go."""
-        found = dict(facts.streams)
-        for name, log in self._logs.items():
-            if isinstance(log, StoreLog):
-                found[name] = log.checked(found[name])
-            if self._ends is not None:
-                found[name] = _up_to(found[name], self._ends[name])
-        return replace(facts, streams=found)
 
 
 def state_of(text: str) -> PlannerState | None:
@@ -183,29 +136,3 @@ def told(batch: BatchPlan, cores: int) -> dict[str, Any]:
         "holds": [str(hold) for hold in batch.holds[:10]],
         "warnings": list(batch.warnings),
     }
-
-
-def _up_to(facts: StreamFacts, ends: Offsets) -> StreamFacts:
-    """The facts as if nothing had come since: for a run that ends with what there was."""
-    partitions = facts.partitions
-    latest = np.array(
-        [
-            min(int(latest), ends.get(name, int(start)))
-            for name, latest, start in zip(
-                partitions.names, partitions.latest, partitions.start, strict=True
-            )
-        ],
-        dtype=np.int64,
-    )
-    place = {name: i for i, name in enumerate(partitions.names)}
-    of_span = np.array([latest[place[name]] for name in facts.spans.names], dtype=np.int64)
-    below = of_span[facts.spans.partition] if len(facts.spans) else np.zeros(0, dtype=np.int64)
-    kept = facts.spans.start < below
-    spans = facts.spans.where(kept)
-    end = np.minimum(spans.end, below[kept])
-    share = end - spans.start
-    return replace(
-        facts,
-        partitions=replace(partitions, latest=latest),
-        spans=replace(spans, end=end, rows=share),
-    )

@@ -101,6 +101,12 @@ class JobProgress:
         """All that was counted, and how fast: a JSON value."""
         found = self._store.database.read(lambda on: queries.look(on, self._job))
         totals = dict(found.totals) if found is not None else {}
+        totals.pop("plan", None)
+        # Behind the gate every source counts for itself.
+        for part in self._store.database.read(lambda on: queries.parts(on, self._job)):
+            for name in ("rows_in", "late", "lost", "bad", "advances", "rebalances"):
+                totals[name] = totals.get(name, 0) + part.totals.get(name, 0)
+            totals["partitions"] = {**totals.get("partitions", {}), **part.totals["partitions"]}
         seconds = totals.get("seconds", 0.0)
         return {
             "job": self._job,

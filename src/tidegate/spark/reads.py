@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.eventtime.instants import micros
-from tidegate.eventtime.watermark import UNKNOWN, Known
+from tidegate.eventtime.lateness import Once
+from tidegate.eventtime.watermark import UNKNOWN, Known, later
 from tidegate.logs.log import Log
 from tidegate.planning.batch import BatchPlan
 from tidegate.planning.behind import first_of_ours
 from tidegate.planning.facts import Offsets, Spans
+from tidegate.planning.latecomers import parted
 from tidegate.planning.query import Query
 from tidegate.planning.slices import Interval, Task, shifted
 from tidegate.planning.state import PlannerState
@@ -63,29 +65,48 @@ class Reader:
         return [self._piece(task, after) for task in batch.slice.tasks]
 
     def below(
-        self, interval: Interval, starts: Mapping[str, Offsets], cuts: Mapping[str, Offsets]
+        self, interval: Interval, starts: Mapping[str, Offsets], state: PlannerState
     ) -> Piece:
-        """An interval as it stands below some cuts, in one piece."""
+        """An interval as it stands below the cuts of a state, in one piece."""
         reads: dict[str, tuple[StreamRows, ...]] = {}
         count = 0
         for name in self._columns:
-            times = self._times(name, interval)
             log = self._logs[name]
-            spans = log.overlapping(*times, starts[name], cuts[name])
-            reads[name] = (self._rows(name, spans, times),)
+            cut = state.streams[name].cut()
+            spans = log.overlapping(*self._times(name, interval), starts[name], cut)
+            reads[name] = tuple(self._kinds(name, spans, interval, state))
             count += int(spans.rows.sum())
         return Piece(interval, reads, count)
 
     def _piece(self, task: Task, after: PlannerState) -> Piece:
         reads: dict[str, tuple[StreamRows, ...]] = {}
         for name in self._columns:
-            kinds = [self._rows(name, task.reads[name], self._times(name, task.interval))]
+            kinds = self._kinds(name, task.reads[name], task.interval, after)
             a = task.interval.a
             if name in task.behind and a is not UNKNOWN:
                 times = (first_of_ours(after, self._query, name), a)
                 kinds.append(self._rows(name, task.behind[name], times, at=a))
             reads[name] = tuple(kinds)
         return Piece(task.interval, reads, task.rows)
+
+    def _kinds(
+        self, name: str, spans: Spans, interval: Interval, state: PlannerState
+    ) -> list[StreamRows]:
+        """The rows around an interval; in a full join those that came late by themselves."""
+        times = self._times(name, interval)
+        if self._query.reach is None:
+            return [self._rows(name, spans, times)]
+        drives = isinstance(self._query.sides[name].use, Once)
+        if drives:
+            times = (later(times[0], state.origin), times[1])
+        # The same ranges for all pieces of a batch: Spark reads them as one.
+        came = state.streams[name].latecomers
+        kinds = []
+        for since, part in parted(spans, came).items():
+            # Below what was closed when it came a row of the first stream was lost.
+            own = (later(times[0], since), times[1]) if drives else times
+            kinds.append(self._rows(name, part, own, at=None if since is UNKNOWN else since))
+        return kinds or [self._rows(name, spans, times)]
 
     def _times(self, name: str, interval: Interval) -> tuple[Known, int]:
         side = self._query.sides[name]

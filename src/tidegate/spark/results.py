@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,10 +29,18 @@ from tidegate.spark.shape import EVENT_TIME, WINDOW_END
 from tidegate.spark.sinks.sink import OP, REVISION, Batch, TaskSink
 from tidegate.spark.spec import Job
 from tidegate.spark.sql_text import Statement
+from tidegate.store.store import Store
 
 MANIFEST: Final = pa.schema([("task", pa.int64()), ("manifest", pa.binary())])
 SMALL: Final = 250_000
 """Pieces are put together up to so many rows: below that a task costs more than its work."""
+
+
+class HasStore(Protocol):
+    """Whatever knows the store that its sink writes to."""
+
+    def store(self) -> Store:
+        """The store."""
 
 
 class Query:
@@ -148,7 +156,7 @@ def write_tasks(
     return _collected(run_tasks(spark, made, MANIFEST)) if made else []
 
 
-def write_frame(sink: TaskSink, job: Job, batch: Batch, rows: DataFrame) -> list[Any]:
+def write_frame(sink: TaskSink, job: HasStore, batch: Batch, rows: DataFrame) -> list[Any]:
     """Compute a DataFrame and write every partition of it where it is."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

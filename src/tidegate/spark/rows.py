@@ -41,6 +41,8 @@ class FileRows:
     """The offset of row `first`."""
     committed_at: Instant
     """When its rows were committed, if they were so at once."""
+    inside: bool = False
+    """All its rows have times that are wanted: nobody needs to look at each."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class StreamRows:
     times: tuple[Known, Instant]
     files: tuple[FileRows, ...] | None = None
     at: Instant | None = None
-    """They count as if this were their time."""
+    """They count as if this were their time; in a full join, as if they had come then."""
     ordered: bool = False
     """They are wanted in the order of their time, and of their offset where that is equal."""
 
@@ -83,7 +85,7 @@ class StreamRows:
         """The rows as they lie in the log, with the partition of each batch."""
         log = self.open()
         for partition, start, end in self.ranges:
-            for batch in _read(log, partition, start, end, self.columns, self.times):
+            for batch in read_rows(log, partition, start, end, self.columns, self.times):
                 yield partition, batch
 
     def table(self) -> pa.Table:
@@ -103,14 +105,15 @@ def frame_schema(log: Log, columns: Sequence[str]) -> pa.Schema:
     return pa.schema([known[c] if c in known else own.field(c) for c in columns])
 
 
-def _read(
+def read_rows(
     log: Log,
     partition: str,
     start: int,
     end: int,
     columns: Sequence[str],
-    times: tuple[Known, Instant],
+    times: tuple[Known, Instant] | None = None,
 ) -> Iterator[pa.RecordBatch]:
+    """The rows of a range, with system columns of every kind, whatever log it is."""
     schema = frame_schema(log, columns)
     ours = [c for c in columns if c in (PARTITION, TIMESTAMP)]
     if not ours or isinstance(log, StoreLog):
@@ -174,7 +177,16 @@ def with_files(rows: StreamRows, log: Log) -> StreamRows:
                     runs = chunk_rows.runs(on, record.id, numbers[partition], begin, chunk.end)
                     several.append(len(runs) > 1)
                 found.append(
-                    FileRows(path, first, last, whole, partition, begin, chunk.committed_at)
+                    FileRows(
+                        path,
+                        first,
+                        last,
+                        whole,
+                        partition,
+                        begin,
+                        chunk.committed_at,
+                        _lies_in(chunk.min_time, chunk.max_time, rows.times),
+                    )
                 )
 
     several: list[bool] = []
@@ -201,6 +213,11 @@ def _reaches(low: int | None, high: int | None, times: tuple[Known, Instant]) ->
         return False
     a, b = times
     return low < b and (a is UNKNOWN or high >= a)
+
+
+def _lies_in(low: int | None, high: int | None, times: tuple[Known, Instant]) -> bool:
+    a, b = times
+    return low is not None and high is not None and high < b and (a is UNKNOWN or low >= a)
 
 
 def _is_plain(schema: pa.Schema, column: str) -> bool:

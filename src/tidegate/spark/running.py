@@ -7,16 +7,22 @@ If it was an error of ours it is raised again as that, without the traces of thr
 from __future__ import annotations
 
 import re
+import sys
 from datetime import timedelta
+from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+from sqlalchemy import Connection
 
 from tidegate import errors
+from tidegate.eventtime.instants import micros, parse_duration
 from tidegate.spark.progress import JobProgress
-from tidegate.spark.spec import Job
+from tidegate.store.catalog import holds, queries, streams
+from tidegate.store.store import Store
 
 _OURS = re.compile(
     r"tidegate\.errors\.(?P<kind>\w+Error): (?P<primary>[^\n]+)"
@@ -25,10 +31,21 @@ _OURS = re.compile(
 )
 
 
+class Known(Protocol):
+    """What is known of a job that runs: its name, and where its record is."""
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+
+    def store(self) -> Store:
+        """The store that keeps its record."""
+
+
 class RunningJob:
     """A job that was started. Closing the session stops it; its record stays."""
 
-    def __init__(self, job: Job, query: StreamingQuery) -> None:
+    def __init__(self, job: Known, query: StreamingQuery) -> None:
         self.job = job
         self.query = query
         self.progress = JobProgress(job.store(), job.name)
@@ -97,3 +114,80 @@ def summary(figures: dict[str, Any]) -> str:
         f" {figures['late']:,} late, {figures['lost']:,} lost, {figures['bad']:,} bad,"
         f" {figures['batches']:,} batches, {figures['rows_per_second']:,} rows/s"
     )
+
+
+class Startable:
+    """A job that may be started. Those who are one say how; the rest is the same for all."""
+
+    job: Known
+
+    def start(
+        self, *, available_now: bool = False, every: timedelta | str | None = None
+    ) -> RunningJob:
+        """Start it: for good, or until everything that is there now has been looked at.
+
+        `every` is the least time between two batches; without it a batch follows the last at once.
+        """
+        raise AssertionError("a subclass starts")
+
+    def run(self, *, tell: bool = True) -> dict[str, Any]:
+        """Run it over everything that is there now, and give its figures, which are JSON.
+
+        They are also told in one line on standard error, unless `tell` is False.
+        """
+        running = self.start(available_now=True)
+        try:
+            running.wait()
+        finally:
+            running.stop()
+        figures = running.figures()
+        if tell:
+            print(summary(figures), file=sys.stderr)
+        return figures
+
+    @property
+    def progress(self) -> JobProgress:
+        """How far it is, whether it runs or not, here or elsewhere."""
+        return JobProgress(self.job.store(), self.job.name)
+
+    def reset(self) -> bool:
+        """Forget its records, so that it can begin anew with an empty checkpoint."""
+        store, name = self.job.store(), self.job.name
+
+        def work(on: Connection) -> bool:
+            records = [name, *(row.name for row in queries.parts(on, name))]
+            for stream in store.list_streams():
+                for record in records:
+                    holds.release(on, streams.get(on, stream), record)
+            return any([queries.forget(on, record) for record in records])
+
+        return store.database.write(work)
+
+
+def refuse_finished(job: Known) -> None:
+    """Refuse to start a job that has given everything out, for good."""
+    found = job.store().database.read(lambda on: queries.look(on, job.name))
+    if found is not None and found.finished:
+        raise errors.query_finished(job.name)
+
+
+def started(
+    writer: DataStreamWriter, job: Known, *, available_now: bool, every: timedelta | str | None
+) -> RunningJob:
+    """Start a query: for good, with a least time between batches, or to the end of what is there.
+
+    `every` is that least time; without it a batch follows the last at once.
+    """
+    if available_now:
+        writer = writer.trigger(availableNow=True)
+    elif every is not None:
+        length = every if isinstance(every, timedelta) else parse_duration(every)
+        writer = writer.trigger(processingTime=f"{micros(length) // 1000} milliseconds")
+    return RunningJob(job, writer.start())
+
+
+def checkpoint_of(home: Store, name: str) -> Path:
+    """Where a job keeps its checkpoint, if nobody says so: beside a store on this machine."""
+    if not home.database.is_sqlite or not home.files.is_local:
+        raise errors.checkpoint_missing(name)
+    return Path(home.files.root).parent / "checkpoints" / name

@@ -2,11 +2,15 @@
 
 Every part of this room takes any session that the user already has, classic or Connect; nothing
 here is needed for that. What a session of ours has is: UTC, the running interpreter as the Python
-worker, quiet logs, Arrow between Spark and Python, and few progress records in memory.
+worker (unless `PYSPARK_PYTHON` or `spark.pyspark.python` names another, as on a cluster whose nodes
+have theirs elsewhere), quiet logs, Arrow between Spark and Python, and few progress records in
+memory.
 
     spark = session("orders by minute")                       # this machine, all cores
     spark = session("orders by minute", master="spark://host:7077", settings=...)
     spark = session("orders by minute", remote="sc://host:15002")
+
+A program that `spark-submit` starts says `session("orders by minute")`, and is where it was sent.
 """
 
 from __future__ import annotations
@@ -25,6 +29,12 @@ DEFAULTS: Final[dict[str, str]] = {
     # Spark keeps three offsets in every record, and ours hold a planner's state.
     "spark.sql.streaming.numRecentProgressUpdates": "10",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # State behind the gate is then bounded by disk and not by the heap, and a checkpoint writes
+    # what has changed; `transformWithState` has no other.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # A batch must not spend its time on deciding how to repartition a few rows.
     "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "8",
 }
@@ -38,6 +48,9 @@ STATIC: Final[dict[str, str]] = {
 }
 """Settings that a classic session takes only when it is made."""
 
+SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""What `spark-submit` leaves in the environment of a program that it starts."""
+
 
 def session(
     name: str = "tidegate",
@@ -50,22 +63,43 @@ def session(
     """A Spark session with our defaults, or the running one brought up to them.
 
     `settings` are Spark's own and win over ours. `remote` asks a Spark Connect server, and then
-    `local[2]` starts one here; without it and without `master` all cores of this machine are used.
+    `local[2]` starts one here. Without it and without `master`, what `spark-submit` was told holds,
+    or else all cores of this machine are used.
     """
-    # Executors on this machine start what this says; a cluster says so itself.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Spark starts what the environment says, here and on executors, and goes by the setting of that
+    # name only when it starts the driver itself.
+    asked = dict(settings or {})
+    python = asked.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+    os.environ["PYSPARK_PYTHON"] = python or sys.executable
     builder = SparkSession.builder.appName(name)
-    chosen = {**DEFAULTS, **(settings or {})}
+    if remote is None and master is None and SUBMITTED in os.environ:
+        return _submitted(builder, asked)
+    chosen = {**DEFAULTS, **asked}
+    where = remote or master or os.environ.get("SPARK_MASTER", "local[*]")
     if remote is not None:
         builder = builder.remote(remote)
     else:
-        builder = builder.master(master or os.environ.get("SPARK_MASTER", "local[*]"))
+        builder = builder.master(where)
         chosen = {**STATIC, **chosen}
-        chosen.setdefault("spark.pyspark.python", sys.executable)
+        chosen.setdefault("spark.pyspark.python", os.environ["PYSPARK_PYTHON"])
         if quiet:
             chosen.setdefault("spark.log.level", "ERROR")
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    where = remote or master or os.environ.get("SPARK_MASTER", "local[*]")
     with light_home(where.startswith("local")):
         return builder.getOrCreate()
+
+
+def _submitted(builder: SparkSession.Builder, asked: Mapping[str, str]) -> SparkSession:
+    """A session of a program that `spark-submit` has started: its word comes before our defaults.
+
+    What is set in a program wins over it in Spark, so nothing is that nobody has asked for.
+    """
+    for key, value in asked.items():
+        builder = builder.config(key, value)
+    made = builder.getOrCreate()
+    told = made.sparkContext.getConf()
+    for key, value in DEFAULTS.items():
+        if key not in asked and not told.contains(key):
+            made.conf.set(key, value)
+    return made

@@ -20,12 +20,15 @@ from typing import Final, TypeAlias
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.eventtime.watermark import UNKNOWN, Known
-from tidegate.planning.slices import Interval
+from tidegate.eventtime.instants import LIMIT
+from tidegate.eventtime.watermark import UNKNOWN, Known, later
+from tidegate.planning.slices import Interval, shifted
 
 EVENT_TIME: Final = "_event_time"
 WINDOW_START: Final = "_window_start"
 WINDOW_END: Final = "_window_end"
+WINDOW_NUMBER: Final = "_window_number"
+"""In DuckDB only, and not for users: the start of the window in microseconds."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,45 @@ class Plain:
     def in_duckdb(self, rows: str, interval: Interval, origin: Known, at: int | None = None) -> str:
         """The rows as they are."""
         return rows
+
+
+GIVEN_FROM: Final = "_given_from"
+ALONE_FROM: Final = "_alone_from"
+ALONE_BELOW: Final = "_alone_below"
+MEETS_FROM: Final = "_meets_from"
+
+
+@dataclass(frozen=True)
+class Full:
+    """A full join: rows as they are, and what of them is given out in this interval.
+
+    Rows of the first stream from `_given_from` on; rows of the second that met nobody, from
+    `_alone_from` to before `_alone_below`: that is when the last that could have met them has been
+    given out. Nobody is said to have been alone before the query's start. A row that came late
+    (`at`) has met nothing before `_meets_from`.
+    """
+
+    before: int
+    after: int
+    columns: tuple[str, ...] = (GIVEN_FROM, ALONE_FROM, ALONE_BELOW, MEETS_FROM)
+
+    def in_spark(
+        self, rows: DataFrame, interval: Interval, origin: Known, at: int | None = None
+    ) -> DataFrame:
+        """The rows with these times."""
+        times = zip(self.columns, self._times(interval, origin, at), strict=True)
+        return rows.withColumns({name: F.timestamp_micros(F.lit(time)) for name, time in times})
+
+    def in_duckdb(self, rows: str, interval: Interval, origin: Known, at: int | None = None) -> str:
+        """The same as SQL around the SQL of the rows."""
+        times = zip(self.columns, self._times(interval, origin, at), strict=True)
+        more = ", ".join(f"make_timestamptz({time}) AS {name}" for name, time in times)
+        return f"SELECT *, {more} FROM ({rows})"
+
+    def _times(self, interval: Interval, origin: Known, at: int | None) -> list[int]:
+        alone = later(shifted(interval.a, -self.before), shifted(origin, self.after))
+        times = (interval.a, alone, interval.b - self.before, UNKNOWN if at is None else at)
+        return [-LIMIT if time is UNKNOWN else time for time in times]
 
 
 @dataclass(frozen=True)
@@ -97,11 +139,14 @@ class Windows:
     def in_duckdb(self, rows: str, interval: Interval, origin: Known, at: int | None = None) -> str:
         """The same as SQL around the SQL of the rows."""
         time = f"epoch_us({EVENT_TIME})" if at is None else f"{at:d}::BIGINT"
-        first = f"({time} - (({time} % {self.slide}) + {self.slide}) % {self.slide})"
+        # A remainder has the sign of its number: so far up that none is below zero.
+        above = -(-LIMIT // self.slide) * self.slide
+        first = f"({time} - ({time} + {above}) % {self.slide})"
         if self.tumbling:
             return (
                 f"SELECT *, make_timestamptz({first}) AS {WINDOW_START},"
-                f" make_timestamptz({first} + {self.size}) AS {WINDOW_END} FROM ({rows})"
+                f" make_timestamptz({first} + {self.size}) AS {WINDOW_END},"
+                f" {first} AS {WINDOW_NUMBER} FROM ({rows})"
             )
         steps = ", ".join(f"{n * self.slide}" for n in range(self.most))
         inside = f"_start + {self.size} <= {interval.b}"
@@ -111,7 +156,7 @@ class Windows:
             inside += f" AND _start >= {origin}"
         return (
             f"SELECT * EXCLUDE (_start), make_timestamptz(_start) AS {WINDOW_START},"
-            f" make_timestamptz(_start + {self.size}) AS {WINDOW_END}"
+            f" make_timestamptz(_start + {self.size}) AS {WINDOW_END}, _start AS {WINDOW_NUMBER}"
             f" FROM (SELECT *, {first} - unnest([{steps}]) AS _start FROM ({rows}))"
             f" WHERE _start + {self.size} > {time} AND {inside}"
         )
@@ -124,4 +169,4 @@ class Windows:
         return inside if origin is UNKNOWN else inside & (F.col("_start") >= F.lit(origin))
 
 
-Shape: TypeAlias = Plain | Windows
+Shape: TypeAlias = Plain | Windows | Full

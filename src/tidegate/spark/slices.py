@@ -14,7 +14,6 @@ What runs over complete windows is batch SQL: whatever Spark can say, it may say
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,22 +24,29 @@ from pyspark.sql import SparkSession
 
 from tidegate import errors
 from tidegate.eventtime.instants import micros, parse_duration
-from tidegate.logs.log import Description, Log
+from tidegate.logs.log import Log
 from tidegate.logs.store_log import StoreLog
-from tidegate.planning.policy import OF_STREAM, Policy, Release, Strategy
+from tidegate.planning.behind import refuse_unclear_next
+from tidegate.planning.policy import Policy, Release, Strategy
 from tidegate.planning.query import Query
 from tidegate.spark.batches import batch_function, runner_of
 from tidegate.spark.joins import JoinText, check_row_by_row
 from tidegate.spark.keys import divides_by_key
+from tidegate.spark.log_policy import described
 from tidegate.spark.plan_door import source_of
-from tidegate.spark.progress import JobProgress
-from tidegate.spark.running import RunningJob, summary
-from tidegate.spark.shape import Plain, Shape, Windows
+from tidegate.spark.running import (
+    RunningJob,
+    Startable,
+    checkpoint_of,
+    refuse_finished,
+    started,
+)
+from tidegate.spark.shape import Full, Plain, Shape, Windows
 from tidegate.spark.sinks.sink import Sink, refuse_connect, refuse_deletes
-from tidegate.spark.spec import Frames, Job, Kernel
+from tidegate.spark.size import memory, parallelism
+from tidegate.spark.spec import Frames, Job, Kernel, checked_system
 from tidegate.spark.sql_text import Statement
 from tidegate.spark.window_rules import check_windowed
-from tidegate.store.catalog import holds, queries, streams
 from tidegate.store.shared import shared_store
 from tidegate.store.store import Store
 
@@ -50,7 +56,7 @@ Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class SlicesJob:
+class SlicesJob(Startable):
     """A job that may be started: in this session, on this checkpoint."""
 
     spark: SparkSession
@@ -62,10 +68,7 @@ class SlicesJob:
 
         `every` is the least time between two batches; without it a batch follows the last at once.
         """
-        store = self.job.store()
-        found = store.database.read(lambda on: queries.look(on, self.job.name))
-        if found is not None and found.finished:
-            raise errors.query_finished(self.job.name)
+        refuse_finished(self.job)
         runner_of(self.spark, self.job).prepare()
         source = source_of(self.job)
         self.spark.dataSource.register(source)
@@ -75,33 +78,7 @@ class SlicesJob:
             .writeStream.option("checkpointLocation", self.checkpoint)
             .foreachBatch(batch_function(self.job))
         )
-        if available_now:
-            writer = writer.trigger(availableNow=True)
-        elif every is not None:
-            writer = writer.trigger(
-                processingTime=f"{micros(_duration(every)) // 1000} milliseconds"
-            )
-        return RunningJob(self.job, writer.start())
-
-    def run(self, *, tell: bool = True) -> dict[str, Any]:
-        """Run it over everything that is there now, and give its figures, which are JSON.
-
-        They are also told in one line on standard error, unless `tell` is False.
-        """
-        running = self.start(available_now=True)
-        try:
-            running.wait()
-        finally:
-            running.stop()
-        figures = running.figures()
-        if tell:
-            print(summary(figures), file=sys.stderr)
-        return figures
-
-    @property
-    def progress(self) -> JobProgress:
-        """How far it is, whether it runs or not, here or elsewhere."""
-        return JobProgress(self.job.store(), self.job.name)
+        return started(writer, self.job, available_now=available_now, every=every)
 
     def explain(self) -> str:
         """Which kernel runs it, and why; how its work is divided."""
@@ -110,17 +87,6 @@ class SlicesJob:
         if not self.job.query.keyed:
             divided = "by time; by rows with one shuffle when a few windows are large"
         return f"kernel: {choice.kernel}, because {choice.reason}\ndivision: {divided}"
-
-    def reset(self) -> bool:
-        """Forget the record of this job, so that it can begin anew with an empty checkpoint."""
-        store = self.job.store()
-
-        def work(on: Any) -> bool:
-            for name in store.list_streams():
-                holds.release(on, streams.get(on, name), self.job.name)
-            return queries.forget(on, self.job.name)
-
-        return store.database.write(work)
 
 
 def windows(
@@ -136,6 +102,7 @@ def windows(
     kernel: Kernel = "auto",
     checkpoint: str | Path | None = None,
     cores: int | None = None,
+    system: Sequence[str] = (),
     time_behind: Duration | None = None,
     overrides: Mapping[str, Settings] | None = None,
     **settings: Any,
@@ -145,6 +112,8 @@ def windows(
     Rows have `_window_start` and `_window_end`, and the query groups, joins and partitions by them.
     `settings` are those of the policy (`tolerance`, `late`, ...); `overrides` give a stream its
     own. `time_behind`: how far before the end of its window a result's own `_event_time` may lie.
+    `system`: `_offset`, `_partition` or `_timestamp`, for rows to have them though no text names
+    them: a function cannot, and a * does not mean them otherwise.
     """
     logs, home = _logs(streams, store)
     length, hop = _duration(size), _duration(size if slide is None else slide)
@@ -160,7 +129,7 @@ def windows(
     shape = Windows(micros(length), micros(hop))
     return _made(
         spark, logs, home, planned, shape, query, sink, name, kernel, checkpoint, cores,
-        behind or 0, overrides, settings,
+        system, behind or 0, overrides, settings,
     )  # fmt: skip
 
 
@@ -176,6 +145,7 @@ def ordered(
     kernel: Kernel = "auto",
     checkpoint: str | Path | None = None,
     cores: int | None = None,
+    system: Sequence[str] = (),
     overrides: Mapping[str, Settings] | None = None,
     **settings: Any,
 ) -> SlicesJob:
@@ -191,7 +161,7 @@ def ordered(
         check_row_by_row(Statement.parse(text, [only]))
     return _made(
         spark, logs, home, Query.ordered(only), Plain(), text, sink, name, kernel, checkpoint,
-        cores, 0, overrides, settings, in_order=sort,
+        cores, system, 0, overrides, settings, in_order=sort,
     )  # fmt: skip
 
 
@@ -209,33 +179,38 @@ def interval_join(
     kernel: Kernel = "auto",
     checkpoint: str | Path | None = None,
     cores: int | None = None,
+    system: Sequence[str] = (),
     overrides: Mapping[str, Settings] | None = None,
     **settings: Any,
 ) -> SlicesJob:
     """Rows of `second` from `before` earlier to `after` later than a row of `first`.
 
-    The query is `SELECT ... FROM a [LEFT | RIGHT] JOIN b ON ...`; the bounds are added to its ON. A
-    function gets the rows of `first` in the interval and all of `second` that can meet them, and
-    must keep to the bounds itself.
+    The query is `SELECT ... FROM a [LEFT | RIGHT | FULL] JOIN b ON ...`; the bounds are added to
+    its ON. A function gets the rows of `first` in the interval and all of `second` that can meet
+    them, and must keep to the bounds itself.
     """
     logs, home = _logs(first, store)
     others, _ = _logs(second, store if store is not None else home)
     [one], [two] = logs, others
     early, late_ = _duration(before), _duration(after)
+    shape: Shape = Plain()
     if isinstance(query, str):
         joined = JoinText.of(
             Statement.parse(query, [one, two]), one, two, before=early, after=late_
         )
         query, behind = joined.statement.text, micros(joined.time_behind)
-        planned = Query.interval_join(
+        planned = (Query.full_join if joined.full else Query.interval_join)(
             joined.driver, joined.other, before=joined.before, after=joined.after
         )
+        if joined.full:
+            _check_full(joined, settings, overrides)
+            shape = Full(micros(joined.before), micros(joined.after))
     else:
         behind = 0
         planned = Query.interval_join(one, two, before=early, after=late_)
     return _made(
-        spark, {**logs, **others}, home, planned, Plain(), query, sink, name, kernel, checkpoint,
-        cores, behind, overrides, settings,
+        spark, {**logs, **others}, home, planned, shape, query, sink, name, kernel, checkpoint,
+        cores, system, behind, overrides, settings,
     )  # fmt: skip
 
 
@@ -251,6 +226,7 @@ def _made(
     kernel: Kernel,
     checkpoint: str | Path | None,
     cores: int | None,
+    system: Sequence[str],
     time_behind: int,
     overrides: Mapping[str, Settings] | None,
     settings: Settings,
@@ -262,21 +238,18 @@ def _made(
         stream: Policy.from_options({**chosen, "release": Release.TIME.value})
         for stream, chosen in (overrides or {}).items()
     }
-    for stream, log in logs.items():
-        _check_processing(stream, log, own.get(stream, policy))
     if policy.late.value == "update":
         refuse_deletes(sink)
     refuse_connect(sink, spark)
-    workers = cores or _cores(spark)
-    policy = policy.fitted(cores=workers, memory_bytes=_memory(spark), held=in_order)
-    database = home.database.url.render_as_string(hide_password=False)
+    workers = cores or parallelism(spark) or os.cpu_count() or 2
+    policy = policy.fitted(cores=workers, memory_bytes=memory(spark), held=in_order)
+    catalog, data = home.addresses
     job = Job(
         name=name,
-        catalog=database,
-        # A folder may have been given as seen from here.
-        data=home.files.root if home.files.is_local else home.files.address,
+        catalog=catalog,
+        data=data,
         logs={
-            stream: _described(stream, log, own.get(stream, policy)) for stream, log in logs.items()
+            stream: described(stream, log, own.get(stream, policy)) for stream, log in logs.items()
         },
         query=query,
         shape=shape,
@@ -288,9 +261,10 @@ def _made(
         overrides=own,
         cores=workers,
         ordered=in_order,
+        system=checked_system(system),
         time_behind=time_behind,
     )
-    return SlicesJob(spark, job, str(checkpoint or _checkpoint(home, name)))
+    return SlicesJob(spark, job, str(checkpoint or checkpoint_of(home, name)))
 
 
 def _logs(streams: Streams, store: Store | str | Path | None) -> tuple[dict[str, Log], Store]:
@@ -316,44 +290,19 @@ def _routing_keys(logs: Mapping[str, Log]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _described(stream: str, log: Log, policy: Policy) -> Description:
-    """A log as it travels; `max_future` is judged by the log, where a row meets its clock."""
-    description = log.describe()
-    if policy.max_future is OF_STREAM:
-        return description
-    if "max_future" not in description:
-        raise errors.future_is_the_writers(stream)
-    far = policy.max_future
-    return {**description, "max_future": None if far is None else micros(far)}
-
-
-def _check_processing(stream: str, log: Log, policy: Policy) -> None:
-    if policy.watermark is Strategy.PROCESSING and isinstance(log, StoreLog):
-        column = log.store.describe(log.name).config.event_column
-        if column is not None:
-            raise errors.processing_needs_commit_time(stream, column)
-
-
-def _checkpoint(home: Store, name: str) -> Path:
-    if not home.database.is_sqlite or not home.files.is_local:
-        raise errors.checkpoint_missing(name)
-    return Path(home.files.root).parent / "checkpoints" / name
-
-
-def _cores(spark: SparkSession) -> int:
-    try:
-        return int(spark.sparkContext.defaultParallelism)
-    except Exception:  # on Connect there is no context to ask
-        return os.cpu_count() or 2
-
-
-def _memory(spark: SparkSession) -> int:
-    text = spark.conf.get("spark.executor.memory", None) or spark.conf.get(
-        "spark.driver.memory", "1g"
-    )
-    units = {"k": 10, "m": 20, "g": 30, "t": 40}
-    number, unit = str(text).rstrip("bB")[:-1], str(text).rstrip("bB")[-1].lower()
-    return int(float(number) * 2 ** units[unit]) if unit in units else int(text or 1 << 30)
+def _check_full(
+    joined: JoinText, settings: Settings, overrides: Mapping[str, Settings] | None
+) -> None:
+    """A full join says what met nobody, and so must know of every row when it came too late."""
+    for given in (settings, *(overrides or {}).values()):
+        policy = Policy.from_options({**given, "release": Release.TIME.value})
+        refuse_unclear_next(
+            Query.full_join(joined.driver, joined.other, before=joined.before, after=joined.after),
+            policy,
+        )
+        if policy.watermark is Strategy.PROCESSING:
+            text = joined.statement.fragment(joined.statement.tree)
+            raise errors.join_not_by_interval("a FULL join needs event times", text)
 
 
 def _duration(value: Duration) -> timedelta:

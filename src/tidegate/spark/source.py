@@ -23,13 +23,13 @@ from typing import Final
 from weakref import WeakSet
 
 import pyarrow as pa
-from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
     InputPartition,
 )
 from pyspark.sql.types import StructType
@@ -39,6 +39,9 @@ from tidegate.eventtime.instants import Instant, checked, format_instant, from_d
 from tidegate.logs.log import SYSTEM, Description, Log, open_log, read_schema
 from tidegate.logs.store_log import StoreLog
 from tidegate.spark.arrow_types import arrow_schema, cast, spark_schema
+from tidegate.spark.gate.options import asks_for_stream, gate_of, gate_schema
+from tidegate.spark.gate.trick import WATERMARK
+from tidegate.spark.size import parallelism
 from tidegate.spark.source_bounds import Bounds
 from tidegate.spark.source_options import ReadOptions, WriteOptions
 from tidegate.spark.source_partitions import PER_CORE, Read, pack
@@ -61,6 +64,8 @@ class TidegateSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns that were asked for; it is asked for once, and the end of the read is set."""
+        if asks_for_stream(self.options):
+            return spark_schema("stream", gate_schema(self.options))
         asked = ReadOptions.parse(self.options)
         log = opened(asked)
         self.bounds = Bounds.of(log, asked)
@@ -74,6 +79,13 @@ class TidegateSource(DataSource):
             self.bounds = Bounds.of(log, asked)
             _follow(log, schema)
         return LogReader(log.describe(), schema, self.bounds, asked.tasks)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A streaming read: the gate."""
+        from tidegate.spark.gate.reader import GateReader
+
+        names = [name for name in schema.names if name != WATERMARK]
+        return GateReader(gate_of(self.options, names), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A batch write."""
@@ -175,7 +187,7 @@ def read(
     `source`: a store or its address, then with the name of the stream; or a log. A time without a
     zone is UTC. By default there are three tasks per core of the session.
     """
-    options = _source(source, stream, data)
+    options = source_options(source, stream, data)
     for name, cut in (("from_cut", from_cut), ("to_cut", to_cut)):
         if cut is not None:
             options[name] = json.dumps(dict(cut))
@@ -184,7 +196,7 @@ def read(
             options[name] = _iso(time)
     if columns is not None:
         options["columns"] = ",".join(columns)
-    cores = _parallelism(spark) if tasks is None else None
+    cores = parallelism(spark) if tasks is None else None
     if tasks is not None or cores is not None:
         options["tasks"] = str(tasks if cores is None else PER_CORE * cores)
     ReadOptions.parse(options)  # what is wrong is said here, and not from inside Spark
@@ -192,9 +204,10 @@ def read(
     return spark.read.format(NAME).options(**options).load()
 
 
-def _source(
+def source_options(
     source: Store | Log | str | Path, stream: str | None, data: str | Path | None
 ) -> dict[str, str]:
+    """What says where the rows are."""
     if isinstance(source, str | Path):
         address = str(source)
         options = {"store": address if "://" in address else str(Path(address).resolve())}
@@ -215,12 +228,3 @@ def _iso(time: datetime | Instant | str) -> str:
     if isinstance(time, str):
         return time
     return format_instant(from_datetime(time) if isinstance(time, datetime) else checked(time))
-
-
-def _parallelism(spark: SparkSession) -> int | None:
-    """How many tasks run at once, where the session can tell: on Connect only by its settings."""
-    try:
-        return int(spark.sparkContext.defaultParallelism)
-    except PySparkAttributeError:
-        told = spark.conf.get("spark.default.parallelism", None)
-        return int(told) if told is not None and told.isdigit() else None

@@ -7,19 +7,24 @@ addresses in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pyspark.sql import DataFrame
 
-from tidegate.logs.log import Description, Log, open_log
+from tidegate import errors
+from tidegate.logs.log import OFFSET, Description, Log, open_log
 from tidegate.planning.policy import Policy
 from tidegate.planning.query import Query
+from tidegate.spark.rows import PARTITION, TIMESTAMP
 from tidegate.spark.shape import Shape
 from tidegate.spark.sinks.sink import Sink
 from tidegate.store.shared import shared_store
 from tidegate.store.store import Store
+
+SYSTEM: Final = (OFFSET, PARTITION, TIMESTAMP)
+"""Columns that a row has by its place in the log. Rows always have their event time."""
 
 Kernel: TypeAlias = Literal["auto", "spark", "duckdb"]
 Frames: TypeAlias = Callable[..., DataFrame]
@@ -45,6 +50,8 @@ class Job:
     cores: int = 2
     ordered: bool = False
     """Rows come in the order of their time, within a batch too."""
+    system: tuple[str, ...] = ()
+    """System columns that rows have, whether or not a text names them."""
     time_behind: int = 0
     """How far before the released time a result may lie: what the frontier is lowered by."""
 
@@ -55,3 +62,13 @@ class Job:
     def open_logs(self) -> dict[str, Log]:
         """The streams, by the name that the query has for them."""
         return {name: open_log(description) for name, description in self.logs.items()}
+
+
+def checked_system(asked: Sequence[str]) -> tuple[str, ...]:
+    """System columns that a query may ask for, once each; an error when there is no such one."""
+    if isinstance(asked, str):
+        asked = [asked]
+    for name in asked:
+        if name not in SYSTEM:
+            raise errors.unknown_system_column(name, SYSTEM)
+    return tuple(dict.fromkeys(asked))

@@ -5,7 +5,7 @@ would cost more than to read the rows. A shared store stays open until the proce
 closes it. A process that was forked opens stores of its own: a connection has one owner.
 
 The address came from somewhere else, so a store must be there: one that is missing is an error, and
-not an empty new one on the wrong machine.
+not an empty new one on the wrong machine. The same holds for a folder with its data.
 
 >>> from tempfile import TemporaryDirectory
 >>> with TemporaryDirectory() as folder:
@@ -19,6 +19,7 @@ from __future__ import annotations
 import atexit
 import os
 from pathlib import Path
+from socket import gethostname
 from threading import Lock
 
 from sqlalchemy.engine import make_url
@@ -40,7 +41,7 @@ class _Shared:
         with self._lock:
             found = self._open.get((address, data))
             if found is None:
-                _require(address)
+                _require(address, data)
                 found = self._open[address, data] = Store.open(address, data=data)
             return found
 
@@ -58,13 +59,16 @@ class _Shared:
         self._open = {}
 
 
-def _require(address: str) -> None:
+def _require(address: str, data: str | None) -> None:
     catalog: str | None = str(Path(address) / "catalog.db")
     if "://" in address:
         url = make_url(address)
         catalog = url.database if url.get_backend_name() == "sqlite" else None
     if catalog is not None and not Path(catalog).exists():
         raise errors.store_missing(address)
+    if data is not None and "://" not in data and not Path(data).is_dir():
+        # Whoever made it here would keep files to himself that the catalog shows to all.
+        raise errors.data_unavailable(data, f"there is no such folder on {gethostname()}")
 
 
 _shared = _Shared()

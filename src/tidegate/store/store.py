@@ -105,6 +105,20 @@ class Store:
         if self._marks is not None:
             self._marks(name)
 
+    def noted(self, name: str) -> None:
+        """Tell whoever waits for notes that a stream has got one."""
+        for hook in list(self.on_note):
+            hook(name)
+
+    @property
+    def addresses(self) -> tuple[str, str]:
+        """Of the catalog and of the data, as any process on this machine can open them.
+
+        With them go whatever secrets they have. A folder may have been given as seen from here.
+        """
+        catalog = self.database.url.render_as_string(hide_password=False)
+        return catalog, self.files.root if self.files.is_local else self.files.address
+
     def close(self) -> None:
         """Give all connections back."""
         self.database.close()

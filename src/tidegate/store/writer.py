@@ -278,8 +278,7 @@ class Writer:
 
     def noted(self) -> None:
         """Tell whoever waits for notes."""
-        for hook in list(self.store.on_note):
-            hook(self.stream)
+        self.store.noted(self.stream)
 
     def require_open(self) -> None:
         """Refuse work on a closed writer; raise what failed in the background."""

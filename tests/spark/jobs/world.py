@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.spark.jobs.truth import Row, Truth, Window
 
+from tidegate.spark.gate.writing import GateJob
 from tidegate.spark.running import RunningJob
 from tidegate.spark.sinks import StreamSink
 from tidegate.spark.slices import SlicesJob, windows
@@ -44,11 +45,20 @@ Given = tuple[str, int, float]
 class World:
     """One store and whoever writes to it."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        catalog: str | None = None,
+        data: str | Path | None = None,
+    ) -> None:
         self.spark = spark
         self.folder = folder
         self.shift = timedelta(0)
-        self.store = Store.open(folder / "store", clock=self.now)
+        if catalog is None:
+            self.store = Store.open(folder / "store", clock=self.now)
+        else:
+            self.store = Store.open(catalog, data=data or folder / "data", clock=self.now)
         self._writers: dict[tuple[str, str], Writer] = {}
 
     def now(self) -> int:
@@ -111,7 +121,7 @@ class World:
         if stream not in self.store.list_streams():
             return []
         batches = list(read_between(self.store, stream, system_columns=system))
-        return [_plain(row) for batch in batches for row in batch.to_pylist()]
+        return [plain(row) for batch in batches for row in batch.to_pylist()]
 
     def rows(self, *streams: str, seen: Sequence[Row] = ()) -> list[Row]:
         """The rows of streams as the naive truth wants them, without those that it has seen."""
@@ -144,6 +154,7 @@ class World:
             "sink": StreamSink("out"),
             **settings,
         }
+        given.setdefault("checkpoint", self.folder / "checkpoints" / given["name"])
         hop = None if slide is None else timedelta(seconds=slide)
         streams = given.pop("streams", "orders")
         return windows(self.spark, streams, size=timedelta(seconds=size), slide=hop, **given)
@@ -159,7 +170,7 @@ class World:
         return _filled(late), _filled(lost)
 
 
-def begun(job: SlicesJob) -> RunningJob:
+def begun(job: SlicesJob | GateJob) -> RunningJob:
     """Start a job and let it see what is there.
 
     Spark waits ten seconds for a Python process to come up and no setting changes that: on a
@@ -270,7 +281,8 @@ def failing_at(step: str) -> Iterator[None]:
         yield
 
 
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+def plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with its times as microseconds."""
     return {
         name: _micros(value) if isinstance(value, datetime) else value
         for name, value in row.items()

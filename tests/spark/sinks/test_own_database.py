@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import signal
 import sqlite3
 import subprocess
@@ -17,7 +16,6 @@ from tests.spark.sinks.own_database_driver import STEPS, example
 from tidegate.spark import JobProgress
 from tidegate.store import Store
 
-SEED = 7
 ROOT = Path(__file__).resolve().parents[3]
 Sale = tuple[str, str, int, int]
 
@@ -70,13 +68,6 @@ def check(folder: Path, printed: str) -> None:
         figures = JobProgress.of(store, "sales").figures()
     assert figures["rows_out"] == len(sales)
     assert figures["batches"] == batches >= 4
-
-
-def test_the_example_has_every_row_once_though_it_was_killed_twice(tmp_path: Path) -> None:
-    first, second = random.Random(SEED).sample(STEPS, 2)
-    run(tmp_path, first, 3)
-    run(tmp_path, second, 1)
-    check(tmp_path, run(tmp_path))
 
 
 @pytest.mark.faults

@@ -94,6 +94,13 @@ class _AnySink:
     ) -> None:
         """Take part in the catalog transaction."""
 
+    def rerouted(self, store: Store, written: Sequence[Any], sealed: Any) -> Sequence[Any]:
+        """The same, after the commit found segments sealed: those of late rows, or its own."""
+        return written
+
+    def noted(self, store: Store) -> None:
+        """The batch is committed: tell whoever waits for what was noted."""
+
     def rows_of(self, written: Sequence[Any]) -> int:
         """How many rows were written."""
         return 0
@@ -107,10 +114,6 @@ class TaskSink(_AnySink):
     ) -> Any:
         """Write the rows of one task, in their order; return what the driver needs to know."""
         raise AssertionError("a subclass writes")
-
-    def rerouted(self, store: Store, written: Sequence[Any], sealed: Any) -> Sequence[Any]:
-        """The same, after the commit found segments sealed: those of late rows, or its own."""
-        return written
 
 
 class FrameSink(_AnySink):

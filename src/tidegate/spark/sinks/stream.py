@@ -119,6 +119,10 @@ class StreamSink(TaskSink):
             parted = row.notes.mark.goodbye(place, lineage)
             writers.put(on, row, replace(row.notes, mark=parted))
 
+    def noted(self, store: Store) -> None:
+        """Tell whoever waits for notes of the stream."""
+        store.noted(self.stream)
+
     def rows_of(self, written: Sequence[Staged | None]) -> int:
         """How many rows were written."""
         return sum(one.rows for one in written if one is not None)

@@ -24,11 +24,12 @@ _LOCK: Final = 0x71DE6A7E
 
 def migrate(database: Database) -> None:
     """Make or upgrade the tables, if they are not current."""
-    if database.read(_version) != HEAD:
+    if database.read(version) != HEAD:
         database.write(_upgrade)
 
 
-def _version(on: Connection) -> str | None:
+def version(on: Connection) -> str | None:
+    """The version of the tables; none where there are no tables."""
     if not inspect(on).has_table("alembic_version"):
         return None
     found: str | None = on.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -46,7 +47,7 @@ def _upgrade(on: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(_FOLDER))
     config.attributes["connection"] = on
-    found = _version(on)
+    found = version(on)
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if found is not None and found not in known:
         raise errors.catalog_too_new(found, HEAD)

@@ -56,6 +56,12 @@ def look(on: Connection, name: str, *, lock: bool = False) -> QueryRow | None:
     return None if row is None else _row(row)
 
 
+def parts(on: Connection, name: str) -> list[QueryRow]:
+    """The rows of the sources of a query, where these have rows of their own."""
+    beginning = queries.c.name.startswith(f"{name}/", autoescape=True)
+    return [_row(row) for row in on.execute(select(queries).where(beginning))]
+
+
 def commit(on: Connection, step: Step, now: Instant) -> QueryRow | None:
     """Move a query to its next batch; None: this very batch is committed already.
 
@@ -99,6 +105,11 @@ def count(on: Connection, name: str, totals: Mapping[str, Any]) -> None:
     """Keep what a query has counted; the caller holds its row."""
     text = json.dumps(totals, separators=(",", ":"))
     on.execute(update(queries).where(queries.c.name == name).values(totals=text))
+
+
+def finish(on: Connection, name: str, now: Instant) -> None:
+    """Note that a query has given everything out, for good."""
+    on.execute(update(queries).where(queries.c.name == name).values(finished=True, updated_at=now))
 
 
 def forget(on: Connection, name: str) -> bool:
