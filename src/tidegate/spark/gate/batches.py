@@ -1,0 +1,250 @@
+"""Running a batch of a gated query: what the operators gave, visible once.
+
+The sources have said in the catalog how far they were when the batch was made, and say nothing new
+before it is done. So the frontier that is noted here is exact, also when the batch runs again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from sqlalchemy import Connection
+
+from tidegate.eventtime.instants import Instant, parse_instant
+from tidegate.eventtime.watermark import UNKNOWN, Known
+from tidegate.spark import totals
+from tidegate.spark.gate.offsets import fingerprint
+from tidegate.spark.gate.siblings import Said, said, sources_of
+from tidegate.spark.results import write_frame
+from tidegate.spark.sinks.sink import Batch, FrameSink, Sink
+from tidegate.store.catalog import progress, queries
+from tidegate.store.catalog.chunks import SegmentSealed
+from tidegate.store.shared import shared_store
+from tidegate.store.steps import reached
+from tidegate.store.store import Store
+
+
+@dataclass(frozen=True)
+class GateRun:
+    """A gated query as a value: where its record is, and where its results go."""
+
+    name: str
+    catalog: str
+    data: str | None
+    sink: Sink
+    columns: pa.Schema
+    time_behind: int
+    checkpoint: str
+
+    def store(self) -> Store:
+        """The store that keeps the query's record and its sink's stream."""
+        return shared_store(self.catalog, self.data)
+
+
+_runners: dict[str, GateRunner] = {}
+
+
+def runner_of(job: GateRun) -> GateRunner:
+    """The runner of a query in this process."""
+    found = _runners.get(job.name)
+    if found is None or found.job is not job:
+        found = _runners[job.name] = GateRunner(job)
+    return found
+
+
+class GateRunner:
+    """Runs the batches of one query, one after the other."""
+
+    def __init__(self, job: GateRun) -> None:
+        self.job = job
+        self.store = job.store()
+        self.session: SparkSession | None = None
+        """The session in which the query was started, if that was in this process.
+
+        Batches come with a copy of it, which knows of no query.
+        """
+        self._lineage: str | None = None
+        self._told = -1
+
+    def run(self, rows: DataFrame, number: int) -> None:
+        """Write and commit a batch, unless that has been done."""
+        began = time.monotonic()
+        reached("gate batch: begun")
+        spark = rows.sparkSession
+        words = self._words()
+        frontier = self._frontier(words)
+        finished = bool(words) and all(word.finished for word in words.values())
+        plan = {name: word.plan for name, word in words.items()}
+        step = queries.Step(
+            self.job.name,
+            self._lineage_of(spark),
+            number + 1,
+            fingerprint(plan),
+            frontier,
+            finished,
+        )
+        found = self.store.database.read(lambda on: queries.look(on, step.name))
+        queries.check(found, step)
+        if found is not None and found.batch == step.batch:
+            if not same_plan(found.totals.get("plan", {}), plan):
+                raise queries.fenced(step, found)
+            _run_through(rows)
+            return
+        batch = Batch(
+            job=step.name,
+            lineage=step.lineage,
+            number=step.batch,
+            interval=None,
+            watermark=UNKNOWN if frontier is UNKNOWN else frontier + self.job.time_behind,
+            frontier=frontier,
+            finished=finished,
+            columns=self.job.columns,
+        )
+        written, count = self._written(rows, batch)
+        reached("gate batch: before commit")
+        operators = self._operators(self.session or spark)
+        noted = frontier is not UNKNOWN and (found is None or found.released != frontier)
+        counted = totals.Counted(
+            rows_out=count, seconds=time.monotonic() - began, noted=noted, kernel="gate"
+        )
+        self._commit(step, batch, written, counted, operators, plan)
+        reached("gate batch: committed")
+
+    # ---- what the sources have said ----
+
+    def _words(self) -> dict[str, Said]:
+        nodes = self.store.database.read(lambda on: progress.told(on, self.job.name))
+        return {name: said(node) for name, node in sources_of(nodes).items()}
+
+    def _frontier(self, words: Mapping[str, Said]) -> Known:
+        """What Spark was told for the start of this batch, the least of all sources."""
+        sent = [word.start_sent for word in words.values()]
+        known = [one for one in sent if one is not UNKNOWN]
+        if not sent or len(known) < len(sent):
+            return UNKNOWN
+        return min(known) - self.job.time_behind
+
+    def _lineage_of(self, spark: SparkSession) -> str:
+        """The query as its checkpoint knows it: another checkpoint is another history."""
+        if self._lineage is None:
+            [row] = spark.read.text(f"{self.job.checkpoint}/metadata").collect()
+            self._lineage = str(json.loads(row.value)["id"])
+        return self._lineage
+
+    # ---- results ----
+
+    def _written(self, rows: DataFrame, batch: Batch) -> tuple[Sequence[Any], int]:
+        sink = self.job.sink
+        done = sink.settled(batch)
+        if done is not None:
+            _run_through(rows)
+            return [], done
+        written: Sequence[Any] = []
+        if isinstance(sink, FrameSink):
+            count = sink.take(rows, batch)
+        else:
+            written = write_frame(sink, self.job, batch, rows)
+            count = sink.rows_of(written)
+        reached("gate batch: before settle")
+        sink.settle(batch, written)
+        return written, count
+
+    def _operators(self, spark: SparkSession) -> dict[str, Any]:
+        """What Spark last told of its own operators; it tells of a batch when that is over."""
+        for query in spark.streams.active:
+            last = query.lastProgress if query.name == self.job.name else None
+            if last is not None and last["batchId"] > self._told:
+                self._told = last["batchId"]
+                return operators_of(last)
+        return {}
+
+    # ---- the one transaction ----
+
+    def _commit(
+        self,
+        step: queries.Step,
+        batch: Batch,
+        written: Sequence[Any],
+        counted: totals.Counted,
+        operators: Mapping[str, Any],
+        plan: Mapping[str, str],
+    ) -> None:
+        sink = self.job.sink
+
+        def work(on: Connection) -> None:
+            now = self.store.clock()
+            record = queries.commit(on, step, now)
+            if record is None:
+                return
+            sink.commit(on, self.store, batch, written, now)
+            for hook in batch._hooks:
+                hook(on)
+            counts = totals.added(record.totals, counted)
+            dropped = sum(detail["dropped"] for detail in operators.values())
+            counts["dropped_by_spark"] = record.totals.get("dropped_by_spark", 0) + dropped
+            queries.count(on, step.name, {**counts, "plan": plan})
+            self._tell(on, batch, counted, operators, now)
+
+        while True:
+            try:
+                self.store.database.write(work)
+                break
+            except SegmentSealed as sealed:
+                written = sink.rerouted(self.store, written, sealed)
+        sink.noted(self.store)
+
+    def _tell(
+        self,
+        on: Connection,
+        batch: Batch,
+        counted: totals.Counted,
+        operators: Mapping[str, Any],
+        now: Instant,
+    ) -> None:
+        job = self.job
+        for name, detail in operators.items():
+            told = detail["watermark"]
+            at = UNKNOWN if told is None else parse_instant(told)
+            progress.tell(on, job.name, f"operator:{name}", at, detail, now)
+        progress.tell(on, job.name, job.sink.node, batch.frontier, {"rows": counted.rows_out}, now)
+        detail = totals.detail(batch, counted, 0, now)
+        progress.tell(on, job.name, "job", batch.frontier, detail, now)
+
+
+def same_plan(kept: Mapping[str, str], plan: Mapping[str, str]) -> bool:
+    """Whether a batch that was committed is this one: no source has answered otherwise.
+
+    In the first batch of a run it is not yet known which sources are left over from another one.
+
+    >>> same_plan({"source:a": "1", "source:old": "7"}, {"source:a": "1"})
+    True
+    >>> same_plan({"source:a": "1"}, {"source:a": "2"})
+    False
+    """
+    return all(kept[name] == plan[name] for name in kept.keys() & plan.keys())
+
+
+def _run_through(rows: DataFrame) -> None:
+    """Compute a batch whose results are there already: Spark's operators keep their state by it."""
+    rows.write.format("noop").mode("overwrite").save()
+
+
+def operators_of(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Spark's stateful operators, as its progress tells of them, by number and name."""
+    watermark = (told.get("eventTime") or {}).get("watermark")
+    return {
+        f"{number}:{operator['operatorName']}": {
+            "watermark": watermark,
+            "rows": operator["numRowsTotal"],
+            "updated": operator["numRowsUpdated"],
+            "dropped": operator["numRowsDroppedByWatermark"],
+            "bytes": operator["memoryUsedBytes"],
+        }
+        for number, operator in enumerate(told.get("stateOperators") or ())
+    }
