@@ -3,11 +3,12 @@
     python -m tests.restart.driver FOLDER KIND
 
 Started again it goes on from what is durable, as a real one would: the writer knows how many rows
-it has, the job has its checkpoint.
+it has, the job has its checkpoint. `DRIVER_MASTER` and `DRIVER_SETTINGS` (JSON) may name a cluster.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from tests.restart.gated import GATED, gated
 
 from tidegate.store import Store
 
@@ -23,7 +25,7 @@ S = 1_000_000
 STAGES = 4
 PER_STAGE = 40
 SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
-KINDS = ("tumbling", "hopping", "join", "ordered", "interval join")
+KINDS = ("tumbling", "hopping", "join", "ordered", "interval join", "full join", *GATED)
 KERNEL: Any = "auto"
 JOINED = (
     "SELECT o._window_start, o._window_end, o.k, o.n, p.m FROM"
@@ -66,15 +68,21 @@ def main(folder: str, kind: str) -> None:
                 name, SCHEMA, exist_ok=True, event_column="at", routing_key=("k",), segments=2
             )
         settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
-        spark = session("driver", master="local[2, 3]", settings=settings)
+        settings |= json.loads(os.environ.get("DRIVER_SETTINGS", "{}"))
+        master = os.environ.get("DRIVER_MASTER", "local[2, 3]")
+        spark = session("driver", master=master, settings=settings)
         given: Any = {
             "name": "job", "store": store, "sink": StreamSink("out"), "kernel": KERNEL,
             "tolerance": "10s", "idle_after": "never",
         }  # fmt: skip
-        if kind == "ordered":
+        job: Any
+        if kind in GATED:
+            job = gated(spark, kind, store)
+        elif kind == "ordered":
             job = ordered(spark, "orders", **given)
-        elif kind == "interval join":
-            query = "SELECT o.k, o.v, p.v AS m FROM orders o LEFT JOIN payments p ON o.k = p.k"
+        elif kind in ("interval join", "full join"):
+            side = "FULL" if kind == "full join" else "LEFT"
+            query = f"SELECT o.k, o.v, p.v AS m FROM orders o {side} JOIN payments p ON o.k = p.k"
             job = interval_join(
                 spark, *streams_of(kind), before="5s", after="3s", query=query, **given
             )

@@ -12,13 +12,16 @@ other. The points, in the order of a batch:
     after the transaction   committed in the catalog, not in Spark's log
     after the commit log    the next plan is asked for
 
-At the point "a task fails" nobody is killed: a task fails once, and Spark runs it again.
+At the point "a task fails" nobody is killed: a task fails once, and Spark runs it again. At "tasks
+run twice" the first attempt of every task that writes a file waits until a second one has written
+its own; where Spark speculates there is one. Each attempt leaves a file that says so.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 POINTS = (
@@ -31,6 +34,15 @@ POINTS = (
     "after the commit log",
 )
 
+SAME = {
+    "gate: asked": "plan: before",
+    "gate: planned": "plan: made",
+    "gate batch: begun": "batch: begun",
+    "gate batch: before commit": "batch: before commit",
+    "gate batch: committed": "batch: committed",
+}
+"""The points of a gated query by the names that they have in slices."""
+
 
 class Killer:
     """Listens to the steps of one process."""
@@ -42,6 +54,7 @@ class Killer:
         self.counts: dict[str, int] = {}
 
     def __call__(self, step: str) -> None:
+        step = SAME.get(step, step)
         count = self.counts[step] = self.counts.get(step, 0) + 1
         is_driver = os.environ.get("KILL_DRIVER") == str(os.getpid())
         if is_driver and count == self.nth and step in ("batch: begun", "batch: before commit"):
@@ -50,19 +63,42 @@ class Killer:
             (self.folder / "committed").touch()
         if self.point == "a task fails":
             self._fail_once(step, is_driver)
+        elif self.point == "tasks run twice":
+            self._wait_for_a_second(step)
         elif self._is_it(step, count, is_driver):
             (self.folder / "killed").touch()
             os.killpg(int(os.environ["KILL_DRIVER"]), signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
 
     def _fail_once(self, step: str, is_driver: bool) -> None:
+        from pyspark import TaskContext
+
         begun = (self.folder / "batch:begun").exists()
-        if begun and not is_driver and step == "file: after upload":
+        # Behind the gate the process that plans writes files too, and is no task.
+        in_task = not is_driver and TaskContext.get() is not None
+        if begun and in_task and step == "file: after upload":
             try:
                 (self.folder / "failed").touch(exist_ok=False)
             except FileExistsError:
                 return
             raise RuntimeError("this task fails once")
+
+    def _wait_for_a_second(self, step: str) -> None:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is None or step not in ("file: before upload", "file: after upload"):
+            return
+        task = f"{context.stageId()}-{context.partitionId()}"
+        attempt = context.attemptNumber()
+        if step == "file: after upload":
+            (self.folder / f"wrote-{task}-{attempt}").touch()
+            return
+        (self.folder / f"began-{task}-{attempt}").touch()
+        patience = time.monotonic() + 120
+        while attempt == 0 and not (self.folder / f"wrote-{task}-1").exists():
+            assert time.monotonic() < patience, f"there is no second attempt of {task}"
+            time.sleep(0.05)
 
     def _is_it(self, step: str, count: int, is_driver: bool) -> bool:
         begun = (self.folder / "batch:begun").exists()
