@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from tidegate.cli.controller import controller
 from tidegate.cli.demo import demo
+from tidegate.cli.doctor.command import doctor
 from tidegate.cli.stream import app as stream
 from tidegate.cli.terminal import open_console
 from tidegate.cli.version import version
@@ -42,5 +43,6 @@ app = typer.Typer(
 
 app.command()(controller)
 app.command()(demo)
+app.command()(doctor)
 app.command()(version)
 app.add_typer(stream, name="stream")
