@@ -18,6 +18,7 @@ from rich.console import Console
 
 from bench.report import Row, publish
 from bench.spark_backlog import skewed_backlog
+from bench.spark_gate import gate_backlog, gate_state, gate_windows
 from bench.spark_growth import growth
 from bench.spark_latency import latency
 from bench.spark_memory import larger_than_memory
@@ -53,7 +54,12 @@ def two_cores() -> SparkSession:
     return session(
         "bench",
         master="local[2]",
-        settings={"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "2"},
+        settings={
+            "spark.driver.memory": "4g",
+            "spark.sql.shuffle.partitions": "2",
+            # Every batch is looked at afterwards.
+            "spark.sql.streaming.numRecentProgressUpdates": "1000",
+        },
     )
 
 
@@ -112,6 +118,9 @@ PARTS = (
     system_columns,
     growth,
     larger_than_memory,
+    gate_windows,
+    gate_backlog,
+    gate_state,
 )
 
 

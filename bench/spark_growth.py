@@ -36,8 +36,8 @@ def growth(spark: SparkSession, folder: Path, count: int) -> list[Row]:
             run = partial(tidegate, spark, store, query, size.rows, folder)
             seconds.append(warm(run, 3)[1].seconds)
         rows.append(Row(f"growth with {name}: exponent", _exponent(seconds), "", 1.05))
-    written(folder, Rows(count // 2, seconds=count // 2 // 100_000))
-    one, two = (_alone(folder, count // 2, cores) for cores in (1, 2))
+    written(folder, Rows(count, seconds=count // 100_000))
+    one, two = (_alone(folder, count, cores) for cores in (1, 2))
     rows += [
         Row("one core", one, "rows/s", 200_000, True),
         Row("two cores, per core", two / 2, "rows/s", 200_000, True),

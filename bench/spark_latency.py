@@ -17,12 +17,13 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench.report import Row
+from bench.spark_rivals import as_installed
 from bench.spark_rows import BEGIN, SCHEMA, SECOND, STREAM
-from tidegate.spark import StreamSink, windows
+from tidegate.spark import StreamSink, read_stream, windows
 from tidegate.spark.arrow_types import spark_schema
 from tidegate.store import Store
 
@@ -33,8 +34,8 @@ PER_SECOND = 10_000
 
 def latency(spark: SparkSession, folder: Path, _: int) -> list[Row]:
     """Median of the rounds after the warm ones."""
-    ours = _rounds(_Slices(spark, folder / "live"))
-    theirs = _rounds(_Stock(spark, folder / "live-stock"))
+    ours = rounds(SlicesLive(spark, folder / "live"))
+    theirs = rounds(StockLive(spark, folder / "live-stock"))
     return [
         Row("last event to result: slices", median(ours), "s"),
         Row("last event to result: stock Spark", median(theirs), "s"),
@@ -42,7 +43,8 @@ def latency(spark: SparkSession, folder: Path, _: int) -> list[Row]:
     ]
 
 
-def _rounds(rival: _Slices | _Stock) -> list[float]:
+def rounds(rival: SlicesLive | GateLive | StockLive) -> list[float]:
+    """The seconds of every round after the warm ones."""
     found = []
     for number in range(ROUNDS + WARM):
         rival.bring(number)
@@ -74,7 +76,7 @@ def _second(number: int) -> pa.Table:
     )
 
 
-class _Slices:
+class SlicesLive:
     """Windows of a second; what is seen is asked of the job's progress."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
@@ -93,20 +95,67 @@ class _Slices:
         ).start()
 
     def bring(self, number: int) -> None:
+        """Bring the rows of one second."""
         self.writer.append(_second(number))
         self.writer.note_time(BEGIN + (number + 1) * SECOND)
 
     def seen(self) -> int:
+        """Tell the last second whose window has come out."""
         reached = self.running.progress.frontier()
         return (reached - BEGIN) // SECOND - 1 if isinstance(reached, int) else -1
 
     def stop(self) -> None:
+        """End it."""
         self.running.stop()
         self.writer.abandon()
         self.store.close()
 
 
-class _Stock:
+class GateLive:
+    """The same by Spark's own operator, behind the gate."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.store = Store.open(folder)
+        self.store.create_stream(STREAM, SCHEMA, event_column="at", max_future=None)
+        self.writer = self.store.writer(STREAM, "live", notes_time=True)
+        rows = read_stream(spark, STREAM, store=self.store, query="live", windows="1 s")
+        counted = rows.groupBy(F.window("at", "1 second"), "device").agg(F.count("*").alias("n"))
+        self.taken = _Taken()
+        self.query = (
+            counted.writeStream.foreachBatch(self.taken.take)
+            .outputMode("append")
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .start()
+        )
+
+    def bring(self, number: int) -> None:
+        """Bring the rows of one second."""
+        self.writer.append(_second(number))
+        self.writer.note_time(BEGIN + (number + 1) * SECOND)
+
+    def seen(self) -> int:
+        """Tell the last second whose window has come out."""
+        return self.taken.last
+
+    def stop(self) -> None:
+        """End it."""
+        self.query.stop()
+        self.writer.abandon()
+        self.store.close()
+
+
+class _Taken:
+    """The last second whose window has come out."""
+
+    last = -1
+
+    def take(self, rows: DataFrame, _: int) -> None:
+        latest = rows.agg(F.max("window.end")).collect()[0][0]
+        if latest is not None:
+            self.last = int(latest.timestamp()) - BEGIN // SECOND - 1
+
+
+class StockLive:
     """The same with a watermark of nothing: the next second's first row closes a window.
 
     A row of the next second is brought along: stock Spark closes a window only when it sees one.
@@ -114,7 +163,6 @@ class _Stock:
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.folder = folder
-        self.last = -1
         for name in ("in", "aside"):
             (folder / name).mkdir(parents=True)
         source = spark.readStream.schema(spark_schema(STREAM, SCHEMA)).parquet(str(folder / "in"))
@@ -124,19 +172,17 @@ class _Stock:
             .agg(F.count("*").alias("n"))
         )
 
-        def take(rows: object, _: int) -> None:
-            latest = rows.agg(F.max("window.end")).collect()[0][0]  # type: ignore[attr-defined]
-            if latest is not None:
-                self.last = int(latest.timestamp()) - BEGIN // SECOND - 1
-
-        self.query = (
-            counted.writeStream.foreachBatch(take)
-            .outputMode("append")
-            .option("checkpointLocation", str(folder / "checkpoint"))
-            .start()
-        )
+        self.taken = _Taken()
+        with as_installed(spark):
+            self.query = (
+                counted.writeStream.foreachBatch(self.taken.take)
+                .outputMode("append")
+                .option("checkpointLocation", str(folder / "checkpoint"))
+                .start()
+            )
 
     def bring(self, number: int) -> None:
+        """Bring the rows of one second."""
         rows = _second(number)
         closing = rows.slice(0, 1).set_column(
             3, SCHEMA.field("at"), pa.array([BEGIN + (number + 1) * SECOND]).cast(rows[3].type)
@@ -146,7 +192,9 @@ class _Stock:
         shutil.move(aside, self.folder / "in" / aside.name)
 
     def seen(self) -> int:
-        return self.last
+        """Tell the last second whose window has come out."""
+        return self.taken.last
 
     def stop(self) -> None:
+        """End it."""
         self.query.stop()

@@ -2,13 +2,15 @@
 
 Each gives the same account: how long it took, how many rows its results hold, and how many it lost.
 Stock Spark reads the chunk files with its streaming file source, in the order they were written,
-with a watermark as wide as the disorder inside a partition; its results go to Parquet files.
+with a watermark as wide as the disorder inside a partition, and keeps its state where Spark does if
+nobody chooses otherwise; its results go to Parquet files.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +24,7 @@ from pyspark.sql import functions as F
 from bench.spark_rows import DISORDER, SCHEMA, STREAM, files
 from tidegate.spark import FilesSink, windows
 from tidegate.spark.arrow_types import spark_schema
+from tidegate.spark.session import DEFAULTS
 from tidegate.spark.sinks.files import read_files
 from tidegate.store import Store
 
@@ -77,7 +80,7 @@ def tidegate(
 ) -> Account:
     """A slices job over everything, to Parquet files."""
     name = f"bench-{kernel}"
-    out = _emptied(folder / "slices")
+    out = emptied(folder / "slices")
     job = windows(
         spark,
         STREAM,
@@ -108,7 +111,7 @@ def stock(
     spark: SparkSession, store: Store, query: Windows, rows: int, folder: Path, per_batch: int = 8
 ) -> Account:
     """Spark's own streaming aggregation, in append mode, to Parquet files."""
-    out = _emptied(folder / "stock")
+    out = emptied(folder / "stock")
     source = (
         spark.readStream.schema(spark_schema(STREAM, SCHEMA))
         .option("maxFilesPerTrigger", per_batch)
@@ -127,24 +130,38 @@ def stock(
             F.max("value").alias("high"),
         )
     )
-    began = perf_counter()
-    run = (
-        made.writeStream.format("parquet")
-        .option("path", str(out / "rows"))
-        .option("checkpointLocation", str(out / "checkpoint"))
-        .outputMode("append")
-        .trigger(availableNow=True)
-        .start()
-    )
-    run.awaitTermination()
-    seconds = perf_counter() - began
+    with as_installed(spark):
+        began = perf_counter()
+        run = (
+            made.writeStream.format("parquet")
+            .option("path", str(out / "rows"))
+            .option("checkpointLocation", str(out / "checkpoint"))
+            .outputMode("append")
+            .trigger(availableNow=True)
+            .start()
+        )
+        run.awaitTermination()
+        seconds = perf_counter() - began
     counted = spark.read.parquet(str(out / "rows")).agg(F.sum("n")).collect()[0][0] or 0
     return Account(seconds, int(counted) // query.times_counted, rows)
 
 
+@contextmanager
+def as_installed(spark: SparkSession) -> Iterator[None]:
+    """Meanwhile the session keeps state as Spark does by itself, and not as we chose."""
+    ours = {key: spark.conf.get(key) for key in DEFAULTS if ".stateStore." in key}
+    for key in ours:
+        spark.conf.unset(key)
+    try:
+        yield
+    finally:
+        for key, value in ours.items():
+            spark.conf.set(key, value)
+
+
 def duckdb_alone(store: Store, query: Windows, rows: int, folder: Path) -> Account:
     """DuckDB over all files at once, two threads: no time, no order, no recovery."""
-    out = _emptied(folder / "duckdb") / "rows.parquet"
+    out = emptied(folder / "duckdb") / "rows.parquet"
     listed = ", ".join(f"'{path}'" for path in files(store))
     slide = query.slide or query.size
     hop, size = slide // timedelta(microseconds=1), query.size // timedelta(microseconds=1)
@@ -175,7 +192,8 @@ def _spark(duration: timedelta) -> str:
     return f"{int(duration.total_seconds())} seconds"
 
 
-def _emptied(folder: Path) -> Path:
+def emptied(folder: Path) -> Path:
+    """A folder with nothing in it."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder

@@ -7,7 +7,7 @@ that Tidegate reads, so nobody has a better layout than another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -43,11 +43,18 @@ class Rows:
     seconds: int = 400
     slow: float = 1.0
     """How many times fewer rows the last partition has."""
+    by_time: bool = False
+    """Delivered in the order of time, all partitions together."""
 
     @property
     def name(self) -> str:
         """The folder of the store that holds them."""
-        return f"{self.rows}-{self.keys}-{self.partitions}-{self.seconds}-{self.slow:g}"
+        name = f"{self.rows}-{self.keys}-{self.partitions}-{self.seconds}-{self.slow:g}"
+        return f"{name}-by-time" if self.by_time else name
+
+    def in_order(self) -> Rows:
+        """The same rows, delivered as they happened."""
+        return replace(self, by_time=True)
 
 
 def written(folder: Path, rows: Rows) -> Store:
@@ -71,11 +78,10 @@ def written(folder: Path, rows: Rows) -> Store:
     counts = (weights / weights.sum() * rows.rows).astype(np.int64)
     counts[0] += rows.rows - counts.sum()
     with store.writer(STREAM, "backlog", notes_time=False, flush_rows=FLUSH) as writer:
-        for number, (mine, count) in enumerate(zip(keys, counts.tolist(), strict=True)):
-            dice = np.random.default_rng(number)
-            for first in range(0, count, FLUSH):
-                writer.append(_table(dice, mine, first, min(FLUSH, count - first), count, rows))
-                writer.flush()
+        for number, first, size in _deliveries(counts.tolist(), rows):
+            dice = np.random.default_rng((number, first))
+            writer.append(_table(dice, keys[number], first, size, int(counts[number]), rows))
+            writer.flush()
         # One more row per partition, two minutes later, closes the last windows for everybody.
         writer.append(_closing(keys, rows))
     (place / "whole").touch()
@@ -86,6 +92,16 @@ def files(store: Store) -> list[str]:
     """The files of the stream, in the order they were written."""
     root = Path(store.files.root) / STREAM
     return [str(p) for p in sorted(root.rglob("*.parquet"), key=lambda p: p.stat().st_mtime_ns)]
+
+
+def _deliveries(counts: list[int], rows: Rows) -> list[tuple[int, int, int]]:
+    """(partition, first row, rows): one partition after the other, or all of them by time."""
+    found = [
+        (number, first, min(FLUSH, count - first))
+        for number, count in enumerate(counts)
+        for first in range(0, count, FLUSH)
+    ]
+    return sorted(found, key=lambda d: d[1] / counts[d[0]]) if rows.by_time else found
 
 
 def _table(
