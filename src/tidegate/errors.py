@@ -560,6 +560,18 @@ def setting_given_twice(name: str, given: Iterable[str]) -> InputError:
     )
 
 
+def use_given_twice(name: str) -> InputError:
+    """Rows that are used once, and in windows or sessions."""
+    return InputError(
+        "use-given-twice",
+        "rows cannot have two last uses",
+        detail=f"{name} and last_use were both given.",
+        hint="say what the first operator needs, and with held= how long those behind it hold on"
+        " to a row.",
+        fields={"name": name},
+    )
+
+
 def update_needs_slices() -> InputError:
     """`late = update` where no closed window can be run again."""
     return InputError(
@@ -634,6 +646,42 @@ def query_finished(lineage: str) -> InputError:
         detail=f'all inputs of query "{lineage}" have ended and its last windows were given out.',
         hint="start a new query; a finished one cannot be resumed.",
         fields={"lineage": lineage},
+    )
+
+
+def gate_without_sources(query: str) -> InputError:
+    """A gated query none of whose sources has said anything in its store."""
+    return InputError(
+        "gate-without-sources",
+        "query has no source that its store knows of",
+        detail=f'no source of query "{query}" has told its time in the store it is written to.',
+        hint="give write_stream the same query= and store= as read_stream.",
+        fields={"query": query},
+    )
+
+
+def gate_with_strangers(query: str, sources: int, known: int) -> InputError:
+    """A gated query with sources whose time is not known."""
+    return InputError(
+        "gate-with-strangers",
+        "query has sources whose time is not known",
+        detail=f'Spark reads {sources} sources in query "{query}", and {known} of them are told'
+        " of in the store it is written to; so nobody can say how far its results are.",
+        hint="read all of them by read_stream with the same query= and store=, or write the query"
+        " by Spark's own writeStream.",
+        fields={"query": query, "sources": sources, "known": known},
+    )
+
+
+def time_behind_missing(query: str, reason: str) -> InputError:
+    """A gated query of which only the user knows how far its results are behind its watermark."""
+    return InputError(
+        "time-behind-missing",
+        "time of the results is not clear",
+        detail=f'in query "{query}" results may be earlier than the watermark: {reason}.',
+        hint="say time_behind=, how far before the watermark the time of a result may lie: the"
+        ' reach of a join, or "0 s" for a union of windows and for deduplication.',
+        fields={"query": query},
     )
 
 

@@ -783,6 +783,34 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         'Detail: line 2, column 6: "order" is none of the streams of the job: orders, payments.\n'
         "Hint: name the stream when the job is made, or define it in WITH.",
     ),
+    "gate_without_sources": (
+        errors.gate_without_sources("totals"),
+        "query has no source that its store knows of\n"
+        'Detail: no source of query "totals" has told its time in the store it is written to.\n'
+        "Hint: give write_stream the same query= and store= as read_stream.",
+    ),
+    "gate_with_strangers": (
+        errors.gate_with_strangers("totals", 2, 1),
+        "query has sources whose time is not known\n"
+        'Detail: Spark reads 2 sources in query "totals", and 1 of them are told of in the store it'
+        " is written to; so nobody can say how far its results are.\n"
+        "Hint: read all of them by read_stream with the same query= and store=, or write the query"
+        " by Spark's own writeStream.",
+    ),
+    "time_behind_missing": (
+        errors.time_behind_missing("joined", "it has 2 sources"),
+        "time of the results is not clear\n"
+        'Detail: in query "joined" results may be earlier than the watermark: it has 2 sources.\n'
+        "Hint: say time_behind=, how far before the watermark the time of a result may lie: the"
+        ' reach of a join, or "0 s" for a union of windows and for deduplication.',
+    ),
+    "use_given_twice": (
+        errors.use_given_twice("windows"),
+        "rows cannot have two last uses\n"
+        "Detail: windows and last_use were both given.\n"
+        "Hint: say what the first operator needs, and with held= how long those behind it hold on"
+        " to a row.",
+    ),
     "query_fenced": (
         errors.query_fenced("per-minute", "4f2a", 7, "4f2a", 9),
         "query is fenced\n"

@@ -45,7 +45,7 @@ def _sessions(read: Streams) -> tuple[DataFrame, dict[str, Any]]:
 
 
 def _chained(read: Streams) -> tuple[DataFrame, dict[str, Any]]:
-    rows = read("orders", windows=["10s", "20s"])
+    rows = read("orders", windows="10s", held="20s")
     tens = rows.groupBy(F.window("at", "10 seconds"), "k").count()
     return tens.groupBy(F.window("window", "20 seconds")).agg(F.sum("count").alias("n")), {}
 

@@ -69,8 +69,7 @@ def plan(
     behind = rows_behind(readings, state, facts, query)
     closing = _closing_time(readings, state, query, behind)
     patience = _patience(query, policy)
-    own_cap = shifted(closing, patience)
-    cap = later(own_cap, beside.closing)
+    cap = shifted(later(closing, beside.closing), patience)
     standings = [take_stand(reading, now, cap, micros(query.grid)) for reading in readings]
     stands = [(s.number, s.known, s.idle) for s in standings]
     idle = all(bool(columns[2].all()) for columns in stands)
@@ -88,7 +87,7 @@ def plan(
     closed = closed_before(state, draft, policy)
     all_read = all(standing.ended for standing in standings)
     ended = all_read and beside.ended
-    standing = Idleness(idle=idle, ended=all_read, closing=own_cap)
+    standing = Idleness(idle=idle, ended=all_read, closing=closing)
     piece: Slice | None = None
     if policy.release is Release.TIME:
         limit = _release_limit(draft.watermark, closing if ended else UNKNOWN, patience, query)
@@ -169,7 +168,7 @@ def _closing_time(
         if highest is not UNKNOWN:
             last = use.last_use(highest)
             latest = later(latest, highest + 1 if last is None else last)
-    return latest
+    return shifted(latest, micros(query.held))
 
 
 def _patience(query: Query, policy: Policy) -> int:

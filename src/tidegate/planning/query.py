@@ -45,6 +45,8 @@ class Query:
     keyed: bool = False
     reach: timedelta | None = None
     """In a full join: how far before A it must be known which rows came late."""
+    held: timedelta = timedelta(0)
+    """How long what stands behind the planner holds a row after its last use."""
 
     @staticmethod
     def windows(
@@ -57,11 +59,9 @@ class Query:
     ) -> Query:
         """Tumbling or hopping windows over one or several streams; `more` are (size, slide)."""
         windows = [(size, slide or size), *more]
-        grid = timedelta(
-            microseconds=reduce(math.gcd, (micros(length) for pair in windows for length in pair))
-        )
         uses = [InWindows(length, hop) for length, hop in windows]
         use: LastUse = uses[0] if len(uses) == 1 else InAny(tuple(uses))
+        grid = grid_of(use)
         longest = max(length for length, _ in windows)
         side = Side(use, before=longest - grid)
         return Query({name: side for name in streams}, grid, keyed)
@@ -111,3 +111,19 @@ class Query:
     def waits(self) -> timedelta:
         """How far past an interval the streams must be complete before it is released."""
         return max((side.after for side in self.sides.values()), default=timedelta(0))
+
+
+def grid_of(use: LastUse) -> timedelta:
+    """The coarsest grid on which all these windows begin and end; the finest for other uses.
+
+    >>> grid_of(InAny((InWindows(timedelta(seconds=10)), InWindows(timedelta(seconds=4)))))
+    datetime.timedelta(seconds=2)
+    """
+    uses = use.uses if isinstance(use, InAny) else (use,)
+    lengths = [
+        micros(length)
+        for one in uses
+        for length in ((one.size, one.slide) if isinstance(one, InWindows) else (FINEST,))
+        if length is not None
+    ]
+    return timedelta(microseconds=reduce(math.gcd, lengths))

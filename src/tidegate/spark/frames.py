@@ -21,6 +21,7 @@ from tidegate.planning.slices import Interval
 from tidegate.spark.arrow_types import arrow_schema, cast, spark_schema
 from tidegate.spark.rows import FileRows, Reads, StreamRows
 from tidegate.spark.shape import EVENT_TIME, Shape
+from tidegate.spark.workers import in_worker
 
 Task = Callable[[], Iterator[pa.RecordBatch]]
 
@@ -39,7 +40,7 @@ def run_tasks(spark: SparkSession, tasks: Sequence[Task], schema: pa.Schema) -> 
                     yield cast(made, expected)
 
     count = len(tasks)
-    return spark.range(0, count, 1, count).mapInArrow(run, kind)
+    return spark.range(0, count, 1, count).mapInArrow(lambda given: in_worker(run(given)), kind)
 
 
 def frames(

@@ -29,6 +29,7 @@ from tidegate.spark.shape import EVENT_TIME, WINDOW_END
 from tidegate.spark.sinks.sink import OP, REVISION, Batch, TaskSink
 from tidegate.spark.spec import Job
 from tidegate.spark.sql_text import Statement
+from tidegate.spark.workers import in_worker
 from tidegate.store.store import Store
 
 MANIFEST: Final = pa.schema([("task", pa.int64()), ("manifest", pa.binary())])
@@ -165,7 +166,8 @@ def write_frame(sink: TaskSink, job: HasStore, batch: Batch, rows: DataFrame) ->
         typed = (cast(one, batch.columns) for one in batches)
         yield _manifest(number, sink.write(typed, job.store(), batch, number))
 
-    return _collected(rows.mapInArrow(run, "task long, manifest binary"))
+    manifests = "task long, manifest binary"
+    return _collected(rows.mapInArrow(lambda batches: in_worker(run(batches)), manifests))
 
 
 def corrected(before: DataFrame, after: DataFrame, batch: int) -> DataFrame:

@@ -6,12 +6,14 @@ If it was an error of ours it is raised again as that, without the traces of thr
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
@@ -29,6 +31,11 @@ _OURS = re.compile(
     r"(?:\n\s*Detail: (?P<detail>[^\n]+))?(?:\n\s*Hint: (?P<hint>[^\n]+))?"
     r"\n\s*Code: (?P<code>[\w-]+)"
 )
+_TOO_LATE: Final = "failed to connect back"
+"""What Spark says of a Python process that has not come up within its ten seconds."""
+_TRIES: Final = 4
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Known(Protocol):
@@ -49,6 +56,8 @@ class RunningJob:
         self.job = job
         self.query = query
         self.progress = JobProgress(job.store(), job.name)
+        self.at_end: list[Callable[[StreamingQuery], None]] = []
+        """What is to be done once, when it has ended without a failure."""
 
     @property
     def active(self) -> bool:
@@ -64,12 +73,13 @@ class RunningJob:
         try:
             while not self.query.awaitTermination(1):
                 if self.progress.finished():
-                    self.query.stop()
+                    self.stop()
                     return True
                 if timeout is not None and monotonic() - began >= timeout.total_seconds():
                     return False
         except PySparkException as failure:
             raise translated(failure) from None
+        self._ended()
         return True
 
     def process_all(self) -> None:
@@ -82,6 +92,14 @@ class RunningJob:
     def stop(self) -> None:
         """Stop it after no particular batch: it goes on from there when it is started again."""
         self.query.stop()
+        self._ended()
+
+    def _ended(self) -> None:
+        failed = self.query.exception() is not None
+        while self.at_end:
+            act = self.at_end.pop()
+            if not failed:
+                act(self.query)
 
     def figures(self) -> dict[str, Any]:
         """What it has counted so far."""
@@ -105,6 +123,23 @@ def translated(failure: Exception) -> Exception:
         found["code"], found["primary"], detail=found["detail"] or "", hint=found["hint"] or ""
     )
     return made
+
+
+def patiently(work: Callable[[], T]) -> T:
+    """Do what starts a query; again, up to four times in all, when Python came up too late.
+
+    Every start launches a process, and Spark waits ten seconds for it, which no setting changes and
+    a busy machine may need. Nothing is lost by then: a query goes on from its checkpoint. Whatever
+    else fails is raised at once.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return work()
+        except PySparkException as failure:
+            if _TOO_LATE not in str(failure):
+                raise
+            _log.warning("started again: a Python process of Spark came up too late")
+    return work()
 
 
 def summary(figures: dict[str, Any]) -> str:
@@ -133,14 +168,16 @@ class Startable:
     def run(self, *, tell: bool = True) -> dict[str, Any]:
         """Run it over everything that is there now, and give its figures, which are JSON.
 
-        They are also told in one line on standard error, unless `tell` is False.
+        They are also told in one line on standard error, unless `tell` is False. On a machine that
+        is too busy for Python to come up in time it is started again.
         """
-        running = self.start(available_now=True)
-        try:
-            running.wait()
-        finally:
-            running.stop()
-        figures = running.figures()
+
+        def to_the_end() -> RunningJob:
+            with self.start(available_now=True) as running:
+                running.wait()
+            return running
+
+        figures = patiently(to_the_end).figures()
         if tell:
             print(summary(figures), file=sys.stderr)
         return figures

@@ -39,12 +39,13 @@ from tidegate.eventtime.instants import Instant, checked, format_instant, from_d
 from tidegate.logs.log import SYSTEM, Description, Log, open_log, read_schema
 from tidegate.logs.store_log import StoreLog
 from tidegate.spark.arrow_types import arrow_schema, cast, spark_schema
-from tidegate.spark.gate.options import asks_for_stream, gate_of, gate_schema
+from tidegate.spark.gate.options import asks_for_stream, gate_of, gate_type, is_packed
 from tidegate.spark.gate.trick import WATERMARK
 from tidegate.spark.size import parallelism
 from tidegate.spark.source_bounds import Bounds
 from tidegate.spark.source_options import ReadOptions, WriteOptions
 from tidegate.spark.source_partitions import PER_CORE, Read, pack
+from tidegate.spark.workers import in_worker
 from tidegate.spark.writer import BatchWriter, StreamWriter
 from tidegate.store import Store
 
@@ -65,7 +66,7 @@ class TidegateSource(DataSource):
     def schema(self) -> StructType:
         """The columns that were asked for; it is asked for once, and the end of the read is set."""
         if asks_for_stream(self.options):
-            return spark_schema("stream", gate_schema(self.options))
+            return gate_type(self.options)
         asked = ReadOptions.parse(self.options)
         log = opened(asked)
         self.bounds = Bounds.of(log, asked)
@@ -84,8 +85,11 @@ class TidegateSource(DataSource):
         """A streaming read: the gate."""
         from tidegate.spark.gate.reader import GateReader
 
+        has = gate_type(self.options)
+        if schema.simpleString() != has.simpleString():  # the user gave another
+            raise errors.schema_not_followed("stream", schema.simpleString(), has.simpleString())
         names = [name for name in schema.names if name != WATERMARK]
-        return GateReader(gate_of(self.options, names), schema)
+        return GateReader(gate_of(self.options, names), schema, is_packed(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """A batch write."""
@@ -143,6 +147,9 @@ class LogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """On an executor: the rows of a task."""
         assert isinstance(partition, Task)
+        return in_worker(self._rows(partition))
+
+    def _rows(self, partition: Task) -> Iterator[pa.RecordBatch]:
         if not partition.reads:
             return
         log, columns = open_log(self.log), self.schema.names

@@ -23,7 +23,7 @@ from tidegate.spark.gate.trick import WATERMARK, gated
 MS = 1_000
 S = 1_000_000
 TIME = pa.timestamp("us", tz="UTC")
-SCHEMA = pa.schema([("k", pa.string()), ("at", TIME), (WATERMARK, TIME)])
+SCHEMA = pa.schema([("k", pa.list_(pa.string())), ("at", pa.list_(TIME)), (WATERMARK, TIME)])
 COLUMNS = ("k", "at")
 
 
@@ -36,8 +36,11 @@ class Feed:
         folder.mkdir(parents=True)
 
     def batch(self, rows: Sequence[tuple[str, int]], message: int | None = None) -> None:
-        """Rows are (key, microseconds)."""
-        made: list[dict[str, Any]] = [{"k": k, "at": t, WATERMARK: None} for k, t in rows]
+        """Rows are (key, microseconds); they come in packs of two."""
+        made: list[dict[str, Any]] = []
+        for n in range(0, len(rows), 2):
+            pack = rows[n : n + 2]
+            made.append({"k": [k for k, _ in pack], "at": [t for _, t in pack], WATERMARK: None})
         if message is not None:
             made.append({"k": None, "at": None, WATERMARK: message})
         columns = {
@@ -50,8 +53,8 @@ class Feed:
         self._count += 1
 
     def raw(self) -> DataFrame:
-        """The rows with their messages."""
-        schema = f"k STRING, at TIMESTAMP, {WATERMARK} TIMESTAMP"
+        """The packs with their messages."""
+        schema = f"k ARRAY<STRING>, at ARRAY<TIMESTAMP>, {WATERMARK} TIMESTAMP"
         reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         return reader.parquet(str(self.folder))
 

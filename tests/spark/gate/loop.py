@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from tests.spark.jobs.world import S, World
 
-from tidegate.eventtime.watermark import UNKNOWN, Known
+from tidegate.eventtime.watermark import UNKNOWN, Known, later
+from tidegate.logs.files import FileLog
 from tidegate.logs.log import Log
 from tidegate.spark.arrow_types import spark_schema
 from tidegate.spark.gate.batches import GateRun, GateRunner
@@ -32,6 +35,16 @@ from tidegate.spark.sinks import MemorySink
 MS = 1_000
 SIZE = 10 * S
 Offset = dict[str, Any]
+
+
+def bounded(folder: Path, name: str, times: Sequence[int]) -> FileLog:
+    """A log that has ended, with one row in every file; values are the seconds."""
+    place = folder / name / "0"
+    place.mkdir(parents=True)
+    for n, t in enumerate(times):
+        at = pa.array([t * S], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+        pq.write_table(pa.table({"v": [t], "at": at}), place / f"{n}.parquet")
+    return FileLog(name, folder / name, event_column="at", ended=True)
 
 
 class Killed(BaseException):
@@ -159,6 +172,8 @@ class Loop:
         kept = self.kept
         batch = kept.logged[kept.committed]
         frontier = self.runner._frontier(self.runner._words())
+        if self.frontiers:
+            frontier = later(self.frontiers[-1], frontier)
         starts, seen, state = self.starts, [], Counter(kept.state)
         for name, source in self.sources.items():
             rows: list[Any] = []

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from tests.spark.gate.feed import micros, setting
 from tests.spark.gate.plays import (
@@ -34,6 +35,7 @@ from tests.spark.jobs.truth import Row as Seen
 from tests.spark.jobs.world import S, World
 
 from tidegate.spark import MemorySink, StreamSink, read_stream, write_stream
+from tidegate.spark.running import patiently
 
 TOPS = (60, 100, 290)
 """How far the partitions are, in seconds."""
@@ -108,17 +110,20 @@ def test_sliding_windows_and_plain_sql_and_a_function_of_the_users_own(world: Wo
     def take(rows: DataFrame, batch: int) -> None:
         told.extend(rows.collect())
 
-    started = (
-        query.writeStream.foreachBatch(take)
-        .queryName("q")
-        .option("checkpointLocation", str(world.folder / "by hand"))
-        .start()
-    )
+    def by_hand() -> StreamingQuery:
+        writer = query.writeStream.foreachBatch(take).queryName("q")
+        made = writer.option("checkpointLocation", str(world.folder / "by hand")).start()
+        made.processAllAvailable()
+        return made
+
+    started: StreamingQuery | None = None
     dropped = 0
     truth = Counter[Any]()
     for act in three_acts(world, play):
         closed = play.ws[-1] if play.ws else 0
         act()
+        if started is None:
+            started = patiently(by_hand)
         started.processAllAvailable()
         play.look()
         for row in play.kept[-1]:
@@ -128,6 +133,7 @@ def test_sliding_windows_and_plain_sql_and_a_function_of_the_users_own(world: Wo
                     truth[start, start + size, row.k] += 1
                 else:
                     dropped += 1
+    assert started is not None
     started.stop()
     got = Counter((micros(r.window.start), micros(r.window.end), r.k) for r in told)
     assert set(got.values()) == {1}  # each window once
@@ -256,7 +262,9 @@ def test_joins_of_streams(world: World, how: str) -> None:
     )
     sink = MemorySink(f"joined {how}")
     joined = orders.join(payments, near, how)
-    job = write_stream(joined, sink=sink, query="q", store=world.store, event_time="at")
+    job = write_stream(
+        joined, sink=sink, query="q", store=world.store, event_time="at", time_behind="10 s"
+    )
     keys = [world.key(place, nth=n) for place in range(3) for n in range(2)]
 
     def pay(times: Any) -> None:

@@ -48,8 +48,8 @@ def test_an_unknown_option_is_refused_and_the_known_ones_are_listed(world: World
         ({"late": "update"}, "update-needs-slices", "slices"),
         ({"late": "later"}, "wrong-setting", "route, drop, next, update"),
         ({"last_use": "twice"}, "wrong-setting", "once, never"),
-        ({"last_use": "never", "windows": "1 s"}, "setting-given-twice", "windows"),
-        ({"last_use": "never", "gap": "1 s"}, "setting-given-twice", "gap"),
+        ({"last_use": "never", "windows": "1 s"}, "use-given-twice", "windows"),
+        ({"last_use": "never", "gap": "1 s"}, "use-given-twice", "gap"),
         ({"start": "{17}"}, "wrong-setting", '{"0.e0": 17}'),
         ({"start": '{"0.e0": -1}'}, "wrong-setting", '{"0.e0": 17}'),
         ({"start": '{"0.e0": "x"}'}, "wrong-setting", '{"0.e0": 17}'),
@@ -89,7 +89,6 @@ def test_the_uses_of_a_row(world: World) -> None:
         ({"windows": "10 s, 5 s"}, InAny((InWindows(ten), InWindows(five))), True),
         ({"gap": "5 s"}, InSession(five), False),
         ({"windows": "10 s", "gap": "5 s"}, InAny((InWindows(ten), InSession(five))), False),
-        ({"windows": "10 s", "last_use": "once"}, InAny((InWindows(ten), Once())), False),
         ({"last_use": "once"}, Once(), False),
         ({"last_use": "never"}, Forever(), False),
     ]

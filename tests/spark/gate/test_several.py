@@ -10,19 +10,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from tests.spark.gate.loop import bounded
 from tests.spark.gate.plays import FAR, Play, Truth, at_the_edge, crowd, dropped_by_spark
-from tests.spark.jobs.world import S, World, begun, failing_at
+from tests.spark.jobs.world import S, World, begun, failing_at, make_marks
 
 from tidegate.errors import TidegateError
-from tidegate.logs.files import FileLog
 from tidegate.spark import StreamSink, read_stream, write_stream
 from tidegate.spark.gate.writing import GateJob
-from tidegate.store.mark_cycle import run_due_cycle
 
 STREAMS = ("orders", "payments")
 
@@ -42,7 +39,9 @@ def _union(world: World, **settings: Any) -> GateJob:
 
     counts = one("orders").unionByName(one("payments")).groupBy(F.window("at", "10 seconds"), "k")
     made = counts.agg(F.count("*").alias("n"), F.sum("v").alias("total"))
-    return write_stream(made, sink=StreamSink("tens"), query="q", store=world.store)
+    return write_stream(
+        made, sink=StreamSink("tens"), query="q", store=world.store, time_behind="0 s"
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_a_union_that_fails_and_goes_on_and_a_second_job_behind_it(
     assert world.counts("tens") == tens
 
     # Watermarks survive the hop: the next job needs no tolerance, and loses nothing.
-    run_due_cycle(world.store, "tens", interval=timedelta(0))
+    make_marks(world.store, "tens")
     second = world.windows(
         streams="tens",
         size=30,
@@ -137,18 +136,15 @@ def test_bounded_streams_are_given_out_to_the_end_and_the_query_is_finished(
     truth = Counter[int]()
     frames = []
     for name, times in (("short", [5, 15, 20]), ("long", [1, 100, 250])):
-        folder = tmp_path / name / "0"
-        folder.mkdir(parents=True)
-        for n, t in enumerate(times):
-            at = pa.array([t * S], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
-            pq.write_table(pa.table({"v": [t], "at": at}), folder / f"{n}.parquet")
-            truth[t // 10] += 1
-        log = FileLog(name, tmp_path / name, event_column="at", ended=True)
+        truth.update(t // 10 for t in times)
+        log = bounded(tmp_path, name, times)
         frames.append(
             read_stream(world.spark, log, store=world.store, query="q", windows="10 s", max_rows=1)
         )
     counts = frames[0].union(frames[1]).groupBy(F.window("_event_time", "10 seconds")).count()
-    job = write_stream(counts, sink=StreamSink("out"), query="q", store=world.store)
+    job = write_stream(
+        counts, sink=StreamSink("out"), query="q", store=world.store, time_behind="0 s"
+    )
     # Started for good: it comes to its end by itself.
     with begun(job) as running:
         assert running.wait(timedelta(minutes=5))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
-from tests.spark.gate.loop import Checkpoint, Loop, gate, resumed, rows_of
+from tests.spark.gate.loop import Checkpoint, Loop, bounded, gate, resumed, rows_of
 from tests.spark.jobs.world import S, World, begun, reach
 
 from tidegate.errors import TidegateError
@@ -23,6 +23,7 @@ from tidegate.logs.nexmark import NexmarkLog
 from tidegate.spark import StreamSink, read_stream, register, write_stream
 from tidegate.spark.gate.trick import WATERMARK
 from tidegate.spark.progress import JobProgress
+from tidegate.spark.running import patiently
 
 
 def alone(world: World, stream: Any = "orders", **settings: Any) -> Loop:
@@ -108,16 +109,19 @@ def test_where_it_begins(bare: World) -> None:
     for n in range(4):
         bare.append([("a", 2 * n, 10 * n + 5), ("a", 2 * n + 1, 10 * n + 9)])
     [segment] = [record.name for record in bare.store.segments("orders")]
-    begins: list[tuple[Any, list[int]]] = [
-        ("earliest", [0, 1, 2, 3, 4, 5, 6, 7, 8]),
-        ("latest", [8]),
-        ({segment: 5}, [5, 6, 7, 8]),
-        ("1970-01-01T00:00:19Z", [3, 4, 5, 6, 7, 8]),
-        (19 * S, [3, 4, 5, 6, 7, 8]),
+    tens, none = {"windows": "10 s"}, {"windows": None}
+    begins: list[tuple[Any, Any, list[int]]] = [
+        ("earliest", tens, [0, 1, 2, 3, 4, 5, 6, 7, 8]),
+        ("latest", tens, [8]),
+        ({segment: 5}, tens, [5, 6, 7, 8]),
+        # Windows begin where the first whole one does.
+        ("1970-01-01T00:00:19Z", tens, [4, 5, 6, 7, 8]),
+        ("1970-01-01T00:00:19Z", none, [3, 4, 5, 6, 7, 8]),
+        (19 * S, none, [3, 4, 5, 6, 7, 8]),
     ]
     loops = [
-        (alone(bare, query=f"q{n}", start=start), expected)
-        for n, (start, expected) in enumerate(begins)
+        (alone(bare, query=f"q{n}", start=start, **use), expected)
+        for n, (start, use, expected) in enumerate(begins)
     ]
     for loop, _ in loops:
         loop.run()
@@ -267,15 +271,8 @@ def test_files_and_generated_rows_with_a_store_beside(bare: World, tmp_path: Pat
 def test_bounded_logs_are_given_out_to_their_end_and_are_then_finished(
     bare: World, tmp_path: Path
 ) -> None:
-    sources = {}
-    for name, times in (("short", [5, 15]), ("long", [1, 100, 250])):
-        folder = tmp_path / name / "0"
-        folder.mkdir(parents=True)
-        for n, t in enumerate(times):
-            at = pa.array([t * S], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
-            pq.write_table(pa.table({"v": [t], "at": at}), folder / f"{n}.parquet")
-        log = FileLog(name, tmp_path / name, event_column="at", ended=True)
-        sources[name] = gate(bare, log, columns="v,at", max_rows=1)
+    logs = [bounded(tmp_path, "short", [5, 15]), bounded(tmp_path, "long", [1, 100, 250])]
+    sources = {log.name: gate(bare, log, columns="v,at", max_rows=1) for log in logs}
     loop = Loop(bare, sources, Checkpoint())
     loop.run()
     # Everything, also the window that holds the largest time, and nothing before its time.
@@ -304,13 +301,12 @@ def test_by_hand_with_options_alone(world: World) -> None:
     options = {"store": str(world.folder / "store"), "stream": "orders", "query": "hand"}
     raw = world.spark.readStream.format("tidegate").options(**options, windows="10 s").load()
     assert raw.columns == ["k", "v", "at", WATERMARK]
-    query = (
+    writer = (
         raw.writeStream.foreachBatch(lambda rows, _: given.extend(rows.collect()))
         .option("checkpointLocation", str(world.folder / "hand"))
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
+    patiently(lambda: writer.start().awaitTermination())
     assert sorted(row.v for row in given if row.v is not None) == [1, 2]
     messages = [row for row in given if row[WATERMARK] is not None]
     assert messages

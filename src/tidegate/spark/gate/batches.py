@@ -14,10 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from sqlalchemy import Connection
 
+from tidegate import errors
 from tidegate.eventtime.instants import Instant, parse_instant
-from tidegate.eventtime.watermark import UNKNOWN, Known
+from tidegate.eventtime.watermark import UNKNOWN, Known, later
 from tidegate.spark import totals
 from tidegate.spark.gate.offsets import fingerprint
 from tidegate.spark.gate.siblings import Said, said, sources_of
@@ -39,7 +41,8 @@ class GateRun:
     data: str | None
     sink: Sink
     columns: pa.Schema
-    time_behind: int
+    time_behind: int | None
+    """How far behind the watermark results may be; None: not at all, and there is one source."""
     checkpoint: str
 
     def store(self) -> Store:
@@ -53,9 +56,13 @@ _runners: dict[str, GateRunner] = {}
 def runner_of(job: GateRun) -> GateRunner:
     """The runner of a query in this process."""
     found = _runners.get(job.name)
-    if found is None or found.job is not job:
-        found = _runners[job.name] = GateRunner(job)
-    return found
+    return found if found is not None and found.job is job else fresh_runner(job)
+
+
+def fresh_runner(job: GateRun) -> GateRunner:
+    """A new one, for a new run: its checkpoint may be another."""
+    _runners[job.name] = GateRunner(job)
+    return _runners[job.name]
 
 
 class GateRunner:
@@ -78,7 +85,11 @@ class GateRunner:
         reached("gate batch: begun")
         spark = rows.sparkSession
         words = self._words()
+        found = self.store.database.read(lambda on: queries.look(on, self.job.name))
         frontier = self._frontier(words)
+        if found is not None:
+            frontier = later(found.released, frontier)  # what was said holds
+        operators = self._operators(self.session or spark, len(words))
         finished = bool(words) and all(word.finished for word in words.values())
         plan = {name: word.plan for name, word in words.items()}
         step = queries.Step(
@@ -89,7 +100,6 @@ class GateRunner:
             frontier,
             finished,
         )
-        found = self.store.database.read(lambda on: queries.look(on, step.name))
         queries.check(found, step)
         if found is not None and found.batch == step.batch:
             if not same_plan(found.totals.get("plan", {}), plan):
@@ -101,14 +111,13 @@ class GateRunner:
             lineage=step.lineage,
             number=step.batch,
             interval=None,
-            watermark=UNKNOWN if frontier is UNKNOWN else frontier + self.job.time_behind,
+            watermark=UNKNOWN if frontier is UNKNOWN else frontier + (self.job.time_behind or 0),
             frontier=frontier,
             finished=finished,
             columns=self.job.columns,
         )
         written, count = self._written(rows, batch)
         reached("gate batch: before commit")
-        operators = self._operators(self.session or spark)
         noted = frontier is not UNKNOWN and (found is None or found.released != frontier)
         counted = totals.Counted(
             rows_out=count, seconds=time.monotonic() - began, noted=noted, kernel="gate"
@@ -120,15 +129,26 @@ class GateRunner:
 
     def _words(self) -> dict[str, Said]:
         nodes = self.store.database.read(lambda on: progress.told(on, self.job.name))
-        return {name: said(node) for name, node in sources_of(nodes).items()}
+        words = {name: said(node) for name, node in sources_of(nodes).items()}
+        if not words:
+            raise errors.gate_without_sources(self.job.name)
+        if len(words) > 1 and self.job.time_behind is None:
+            raise errors.time_behind_missing(self.job.name, f"it has {len(words)} sources")
+        return words
 
     def _frontier(self, words: Mapping[str, Said]) -> Known:
-        """What Spark was told for the start of this batch, the least of all sources."""
+        """What Spark was told for the start of this batch, the least of all sources.
+
+        After a batch that ran again Spark knows of the sources that were in it, and no others: so
+        of several sources nothing is known until each has repeated its watermark.
+        """
+        if len(words) > 1 and any(word.asked <= 1 for word in words.values()):
+            return UNKNOWN
         sent = [word.start_sent for word in words.values()]
         known = [one for one in sent if one is not UNKNOWN]
         if not sent or len(known) < len(sent):
             return UNKNOWN
-        return min(known) - self.job.time_behind
+        return min(known) - (self.job.time_behind or 0)
 
     def _lineage_of(self, spark: SparkSession) -> str:
         """The query as its checkpoint knows it: another checkpoint is another history."""
@@ -155,14 +175,41 @@ class GateRunner:
         sink.settle(batch, written)
         return written, count
 
-    def _operators(self, spark: SparkSession) -> dict[str, Any]:
+    def _operators(self, spark: SparkSession, sources: int) -> dict[str, Any]:
         """What Spark last told of its own operators; it tells of a batch when that is over."""
         for query in spark.streams.active:
-            last = query.lastProgress if query.name == self.job.name else None
-            if last is not None and last["batchId"] > self._told:
-                self._told = last["batchId"]
-                return operators_of(last)
+            if query.name == self.job.name:
+                return self._new_in(query, sources)
         return {}
+
+    def _new_in(self, query: StreamingQuery, sources: int) -> dict[str, Any]:
+        # Of a query that waits it tells too, with the number of the batch that is to come.
+        told = (p for p in query.recentProgress if "addBatch" in p["durationMs"])
+        new = [p for p in told if p["batchId"] > self._told]
+        if not new:
+            return {}
+        if len(new[-1]["sources"]) > sources:
+            raise errors.gate_with_strangers(self.job.name, len(new[-1]["sources"]), sources)
+        self._told = new[-1]["batchId"]
+        found = operators_of(new[-1])
+        for before in new[:-1]:
+            for name, detail in operators_of(before).items():
+                found[name]["dropped"] += detail["dropped"]
+        return found
+
+    def tell_last(self, query: StreamingQuery) -> None:
+        """At the end of a run: what Spark tells of its last batch."""
+        operators = self._new_in(query, len(self._words()))
+        if not operators:
+            return
+
+        def work(on: Connection) -> None:
+            record = queries.look(on, self.job.name, lock=True)
+            if record is not None:
+                queries.count(on, self.job.name, _with_dropped(record.totals, operators))
+                self._tell_operators(on, operators, self.store.clock())
+
+        self.store.database.write(work)
 
     # ---- the one transaction ----
 
@@ -185,10 +232,8 @@ class GateRunner:
             sink.commit(on, self.store, batch, written, now)
             for hook in batch._hooks:
                 hook(on)
-            counts = totals.added(record.totals, counted)
-            dropped = sum(detail["dropped"] for detail in operators.values())
-            counts["dropped_by_spark"] = record.totals.get("dropped_by_spark", 0) + dropped
-            queries.count(on, step.name, {**counts, "plan": plan})
+            counts = {**record.totals, **totals.added(record.totals, counted), "plan": plan}
+            queries.count(on, step.name, _with_dropped(counts, operators))
             self._tell(on, batch, counted, operators, now)
 
         while True:
@@ -208,13 +253,22 @@ class GateRunner:
         now: Instant,
     ) -> None:
         job = self.job
-        for name, detail in operators.items():
-            told = detail["watermark"]
-            at = UNKNOWN if told is None else parse_instant(told)
-            progress.tell(on, job.name, f"operator:{name}", at, detail, now)
+        self._tell_operators(on, operators, now)
         progress.tell(on, job.name, job.sink.node, batch.frontier, {"rows": counted.rows_out}, now)
         detail = totals.detail(batch, counted, 0, now)
         progress.tell(on, job.name, "job", batch.frontier, detail, now)
+
+    def _tell_operators(self, on: Connection, operators: Mapping[str, Any], now: Instant) -> None:
+        for name, detail in operators.items():
+            told = detail["watermark"]
+            at = UNKNOWN if told is None else parse_instant(told)
+            progress.tell(on, self.job.name, f"operator:{name}", at, detail, now)
+
+
+def _with_dropped(counts: Mapping[str, Any], operators: Mapping[str, Any]) -> dict[str, Any]:
+    """Counts with the rows that Spark's operators have dropped by themselves."""
+    dropped = sum(detail["dropped"] for detail in operators.values())
+    return {**counts, "dropped_by_spark": counts.get("dropped_by_spark", 0) + dropped}
 
 
 def same_plan(kept: Mapping[str, str], plan: Mapping[str, str]) -> bool:

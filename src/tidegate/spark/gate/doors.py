@@ -43,6 +43,7 @@ def read_stream(
     gap: Duration | None = None,
     last_use: str | None = None,
     within: Duration | None = None,
+    held: Duration | None = None,
     columns: Sequence[str] | None = None,
     source: str | None = None,
     tasks: int | None = None,
@@ -53,10 +54,12 @@ def read_stream(
     `query` names the streaming query that it is for; all its sources have the same. What uses a row
     last: `windows` (a size, a pair of size and slide, or a list of them), `gap` of sessions,
     `last_use="once"` for joins, deduplication and `transformWithState` with event time; without any
-    of these nothing is ever too late, as in running totals. `within`: for how long
-    `dropDuplicatesWithinWatermark` remembers a key, the tolerance if it is not given. `columns` may
-    name `_event_time`, `_partition`, `_offset` and `_timestamp`. `source` tells two sources of one
-    stream apart. `settings` are the policy's.
+    of these nothing is ever too late, as in running totals. Of operators one behind the other the
+    first decides. `held`: how long operators may hold a row after that (the reach of a join, a
+    timer, a second window), so that the end of a bounded stream closes them too. `within`: for how
+    long `dropDuplicatesWithinWatermark` remembers a key, if not as long as the tolerance. `columns`
+    may name `_event_time`, `_partition`, `_offset` and `_timestamp`. `source` tells two sources of
+    one stream apart. `settings` are the policy's.
     """
     options = _where(stream, store, data)
     options["query"] = query
@@ -65,6 +68,7 @@ def read_stream(
         "gap": _text(gap),
         "last_use": last_use,
         "within": _text(within),
+        "held": _text(held),
         "source": source,
         "columns": None if columns is None else ",".join(columns),
         "tasks": str(workers) if (workers := tasks or parallelism(spark)) else None,
@@ -78,7 +82,7 @@ def read_stream(
     if fitted is not gate.policy:
         options["max_bytes"] = str(fitted.max_bytes)
     register(spark)
-    raw = spark.readStream.format(NAME).options(**options).load()
+    raw = spark.readStream.format(NAME).options(**options, packed="true").load()
     return gated(raw, names, gate.event_column, within=gate.within)
 
 

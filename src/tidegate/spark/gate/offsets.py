@@ -34,18 +34,24 @@ class Offset:
     judge: Known
     told: str = "{}"
     """What only an observer wants to know of the plan."""
+    sent: Known = UNKNOWN
+    """What Spark has been told by the end of the batch. It does not go back, as Spark does not,
+    though a setting may since be another."""
+    news: bool = True
+    """Whether the batch told Spark anything that the next one is to act on."""
 
     @staticmethod
     def read(value: dict[str, Any]) -> Offset | None:
         """An offset that Spark has kept; None at the beginning."""
         if value["state"] == BEGINNING["state"]:
             return None
-        judge = from_json(value["judge"])
         return Offset(
             PlannerState.from_json(value["state"]),
             StreamState.from_json(value["before"]),
-            judge if isinstance(judge, int) else UNKNOWN,
+            _known(value["judge"]),
             value["told"],
+            _known(value["sent"]),
+            value["news"],
         )
 
     def written(self) -> dict[str, Any]:
@@ -55,6 +61,8 @@ class Offset:
             "before": self.before.to_json(),
             "judge": to_json(self.judge),
             "told": self.told,
+            "sent": to_json(self.sent),
+            "news": self.news,
         }
 
     def batch(self, gate: Gate, ask: Questions) -> BatchPlan:
@@ -66,6 +74,11 @@ class Offset:
             finished=False,
         )
         return replay(before, self.state, ask, gate.query, gate.policy, cores=gate.cores)
+
+
+def _known(value: int | str) -> Known:
+    found = from_json(value)
+    return found if isinstance(found, int) else UNKNOWN
 
 
 def fingerprint(value: Mapping[str, Any]) -> str:

@@ -2,8 +2,9 @@
 
 Where the rows are is said as in a batch read (`store` and `stream`, or `log`). `query` names the
 streaming query: its record, its late rows and its progress go by it. `windows`, `gap` and
-`last_use` say until when a row is of use, `within` how long duplicates are remembered; all else are
-settings of the policy, by any of their names.
+`last_use` say until when a row is of use, `held` how long operators hold on to it after that,
+`within` how long duplicates are remembered; all else are settings of the policy, by any of their
+names.
 
 >>> last_use_of("10 s", None, None)
 (InWindows(size=datetime.timedelta(seconds=10), slide=None), True)
@@ -23,6 +24,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.types as kinds
+from pyspark.sql.types import StructType
 
 from tidegate import errors
 from tidegate.eventtime.instants import parse_duration
@@ -30,6 +32,8 @@ from tidegate.eventtime.lateness import Forever, InAny, InSession, InWindows, La
 from tidegate.logs.log import EVENT_TIME, Log, open_log
 from tidegate.logs.store_log import StoreLog
 from tidegate.planning.policy import AUTO, SETTINGS, Policy, Release
+from tidegate.spark.arrow_types import spark_schema
+from tidegate.spark.gate.packs import pack_type
 from tidegate.spark.gate.spec import Gate
 from tidegate.spark.gate.trick import WATERMARK
 from tidegate.spark.log_policy import described
@@ -41,7 +45,7 @@ from tidegate.store.store import Store
 WHERE: Final = ("store", "data", "stream", "log", "columns", "tasks")
 """What a batch read has too."""
 
-OWN: Final = ("query", "source", "windows", "gap", "last_use", "within")
+OWN: Final = ("query", "source", "windows", "gap", "last_use", "within", "held", "packed")
 
 POLICY: Final = {
     name.lower(): name
@@ -60,6 +64,14 @@ NEVER: Final = "never"
 def asks_for_stream(options: Mapping[str, str]) -> bool:
     """Whether these are the options of a stream read: only that has a query."""
     return any(name.lower() == "query" for name in options)
+
+
+def is_packed(options: Mapping[str, str]) -> bool:
+    """Whether rows come in packs."""
+    asked = next((text for name, text in options.items() if name.lower() == "packed"), "false")
+    if asked.lower() not in ("true", "false"):
+        raise errors.wrong_setting("packed", asked, ["true", "false"])
+    return asked.lower() == "true"
 
 
 def log_and_home(options: Mapping[str, str]) -> tuple[Log, Store]:
@@ -116,6 +128,7 @@ def gate_of(options: Mapping[str, str], columns: Sequence[str]) -> Gate:
         policy=policy,
         exact_ends=exact_ends,
         within=remembered,
+        held=parse_duration(given["held"]) if "held" in given else timedelta(0),
         cores=cores,
     )
 
@@ -132,6 +145,15 @@ def gate_schema(options: Mapping[str, str]) -> pa.Schema:
         asked = [*asked, EVENT_TIME]
     fields = [field.with_nullable(True) for field in frame_schema(log, asked)]
     return pa.schema([*fields, pa.field(WATERMARK, pa.timestamp("us", tz="UTC"))])
+
+
+def gate_type(options: Mapping[str, str]) -> StructType:
+    """The same as Spark has it, in packs if these are asked for."""
+    given = spark_schema("stream", gate_schema(options))
+    if not is_packed(options):
+        return given
+    *rows, watermark = given
+    return StructType([*pack_type(StructType(rows)), watermark])
 
 
 def event_column_of(log: Log, columns: Sequence[str]) -> str:
@@ -156,10 +178,10 @@ def last_use_of(windows: str | None, gap: str | None, last_use: str | None) -> t
     """
     if last_use is not None and last_use not in (ONCE, NEVER):
         raise errors.wrong_setting("last_use", last_use, [ONCE, NEVER])
-    if last_use == NEVER and (windows or gap):
-        raise errors.setting_given_twice("last_use", ["last_use", "windows" if windows else "gap"])
+    if last_use is not None and (windows or gap):
+        raise errors.use_given_twice("windows" if windows else "gap")
     uses: list[Any] = [_window(text) for text in windows.split(",")] if windows else []
-    exact_ends = bool(uses) and gap is None and last_use is None
+    exact_ends = bool(uses) and gap is None
     if gap is not None:
         uses.append(InSession(parse_duration(gap)))
     if last_use == ONCE:

@@ -23,7 +23,7 @@ from sqlalchemy import Connection
 
 from tidegate import errors
 from tidegate.eventtime.instants import Instant
-from tidegate.eventtime.watermark import UNKNOWN, Known
+from tidegate.eventtime.watermark import UNKNOWN, Known, later
 from tidegate.logs.log import questions_of
 from tidegate.logs.store_log import StoreLog
 from tidegate.planning import PlannerState, plan
@@ -76,17 +76,47 @@ class GatePlanner:
             return start
         reached("gate: asked")
         after, standing, told_ = self._planned(start, before)
-        judge = self._siblings.judge(before.watermark)
-        end = Offset(after, before.streams[self._gate.stream], judge, told_)
+        sent = UNKNOWN if here is None else here.sent
+        judge = self._siblings.judge(before.watermark, sent)
+        if after is before and here is not None and self._wants_one_more(here):
+            after = replace(before, batch=before.batch + 1)
+        end = self._offset(here, before, after, judge, told_)
         answer = start if after is before else end.written()
         asked, plan_ = self._siblings.asked, fingerprint(answer)
-        words = Said.of(self._gate, before, after, standing, asked, plan_)
+        words = Said.of(here, end, before, standing, asked, plan_)
         self._settle(start, here, end, words)
         if after is not before:
             reached("gate: planned")
         return answer
 
     # ---- planning ----
+
+    def _offset(
+        self,
+        here: Offset | None,
+        before: PlannerState,
+        after: PlannerState,
+        judge: Known,
+        told_: str,
+    ) -> Offset:
+        """The end of a batch; what Spark is told by it never goes back."""
+        stream = before.streams[self._gate.stream]
+        message = self._gate.message(after.watermark, finished=after.finished)
+        known = UNKNOWN if here is None else here.sent
+        sent = known if message is None else later(known, message)
+        news = after.finished > before.finished or sent != known
+        return Offset(after, stream, judge, told_, sent, news)
+
+    def _wants_one_more(self, here: Offset) -> bool:
+        """Whether a batch must follow for what the last one told, though nothing has come.
+
+        A batch of ours notes the frontier, and the end, of its start. Where operators have state
+        Spark runs a batch for a new watermark; where they have none it would not.
+        """
+        if not here.news or not self._siblings.settled:
+            return False
+        found = self._store.database.read(lambda on: queries.look(on, self._gate.name))
+        return found is not None
 
     def _planned(
         self, start: dict[str, Any], before: PlannerState
@@ -136,8 +166,8 @@ class GatePlanner:
         if here is not None and here.state.batch > self._routed:
             batch = here.batch(self._gate, questions_of(self._logs))
             found = route(self._gate, self._store, self._log, batch)
-        # Asked a second time from the end of all: what its message called for has been run.
-        self._at_end += here is not None and here.state.finished and end.state is here.state
+        # Asked a second time when all are at the end: what their messages called for has been run.
+        self._at_end += here is not None and here.state.finished and self._siblings.all_finished
         renewed = time.monotonic() - self._held > HOLD
         news = (replace(words, asked=0), self._siblings.settled, self._at_end > 1)
         if found is None and news == self._said and not renewed:

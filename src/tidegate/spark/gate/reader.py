@@ -32,12 +32,14 @@ from tidegate.planning.facts import Numbers, Spans
 from tidegate.planning.policy import Strategy
 from tidegate.spark.arrow_types import arrow_schema, cast
 from tidegate.spark.gate.offsets import BEGINNING, Offset
+from tidegate.spark.gate.packs import packed, row_type
 from tidegate.spark.gate.planner import GatePlanner
 from tidegate.spark.gate.routing import EPOCH
 from tidegate.spark.gate.spec import Gate
 from tidegate.spark.gate.trick import WATERMARK
 from tidegate.spark.rows import read_rows
 from tidegate.spark.source_partitions import Read, pack
+from tidegate.spark.workers import in_worker
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class GateReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     gate: Gate
     schema: StructType
+    packs: bool = False
     opened: GatePlanner | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -147,8 +150,7 @@ class GateReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         log = self.gate.open_log()
         batch = offset.batch(self.gate, questions_of({self.gate.stream: log}))
         plan = batch.streams[self.gate.stream]
-        state = offset.state
-        message = self.gate.message(state.watermark, finished=state.finished)
+        message = None if offset.sent is UNKNOWN else offset.sent
         if plan.before == plan.cut:
             return [GateTask(message=message)]
         judge = Judge.of(self.gate, offset, plan)
@@ -168,13 +170,21 @@ class GateReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task, and its message behind them."""
         assert isinstance(partition, GateTask)
+        return in_worker(self._given(partition))
+
+    def _given(self, partition: GateTask) -> Iterator[pa.RecordBatch]:
         wanted = arrow_schema(self.schema)
+        given = wanted.remove(wanted.get_field_index(WATERMARK))
+        typed = arrow_schema(row_type(self.schema)) if self.packs else given
         log = self.gate.open_log() if partition.reads else None
         for read, looked_at in zip(partition.reads, partition.looked_at, strict=True):
             assert log is not None, "there is something to read"
             judge = partition.judge if looked_at else None
             for batch in self._rows(log, read, judge):
-                yield cast(batch.append_column(WATERMARK, _nothing(batch.num_rows)), wanted)
+                if batch.num_rows:
+                    rows = cast(batch, typed)
+                    rows = packed(rows, given) if self.packs else rows
+                    yield with_watermark(rows, wanted)
         if partition.message is not None:
             yield _message(partition.message, wanted)
 
@@ -211,8 +221,11 @@ def _meets(read: Read, ranges: dict[str, list[tuple[int, int]]]) -> bool:
     return any(s < read.end and e > read.start for s, e in ranges.get(read.partition, ()))
 
 
-def _nothing(count: int) -> pa.Array:
-    return pa.nulls(count, pa.timestamp("us", tz="UTC"))
+def with_watermark(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows with a watermark that is null."""
+    known = dict(zip(rows.schema.names, rows.columns, strict=True))
+    arrays = [known.get(f.name, pa.nulls(rows.num_rows, f.type)) for f in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _message(watermark: Instant, schema: pa.Schema) -> pa.RecordBatch:

@@ -25,6 +25,7 @@ from tidegate.eventtime.watermark import UNKNOWN, Known, from_json, later, to_js
 from tidegate.planning.batch import Idleness
 from tidegate.planning.beside import ALONE, Beside, Other
 from tidegate.planning.state import PlannerState
+from tidegate.spark.gate.offsets import Offset
 from tidegate.spark.gate.spec import Gate
 from tidegate.store.catalog import progress
 from tidegate.store.catalog.progress import NodeProgress
@@ -38,6 +39,7 @@ class Said:
     start: Known = UNKNOWN
     start_sent: Known = UNKNOWN
     end: Known = UNKNOWN
+    end_sent: Known = UNKNOWN
     idle: bool = False
     ended: bool = False
     closing: Known = UNKNOWN
@@ -50,19 +52,19 @@ class Said:
 
     @staticmethod
     def of(
-        gate: Gate,
+        here: Offset | None,
+        end: Offset,
         before: PlannerState,
-        after: PlannerState,
         standing: Idleness,
         asked: int,
         plan: str,
     ) -> Said:
-        """From the state that is durable, and the one that may be next."""
-        sent = gate.message(before.watermark, finished=before.finished)
+        """From what is durable, and what may be next."""
         return Said(
             before.watermark,
-            UNKNOWN if sent is None else sent,
-            after.watermark,
+            UNKNOWN if here is None else here.sent,
+            end.state.watermark,
+            end.sent,
             standing.idle,
             standing.ended,
             standing.closing,
@@ -77,6 +79,7 @@ class Said:
             "start": to_json(self.start),
             "start_sent": to_json(self.start_sent),
             "end": to_json(self.end),
+            "end_sent": to_json(self.end_sent),
             "idle": self.idle,
             "ended": self.ended,
             "closing": to_json(self.closing),
@@ -92,6 +95,7 @@ class Said:
             _known(value["start"]),
             _known(value["start_sent"]),
             _known(value["end"]),
+            _known(value["end_sent"]),
             value["idle"],
             value["ended"],
             _known(value["closing"]),
@@ -159,17 +163,31 @@ class Siblings:
             return Beside.of([Other(UNKNOWN, idle=False)])
         return Beside.of(Other(o.start, o.idle, o.ended, o.closing) for o in self._others)
 
-    def judge(self, watermark: Known) -> Known:
+    def judge(self, watermark: Known, sent: Known) -> Known:
         """The W of the whole query as Spark will have it in the next batch: who is behind is late.
 
         Who has been asked in this round has said what his start is; the start of the others is what
-        they sent when they were last asked.
+        they sent when they were last asked. `sent` is what Spark was told for the start of this
+        one. Sources may allow different lateness, or have done so before: a row that Spark would
+        drop by what it was told is late whatever our own W says.
         """
-        others = (
-            Other(o.start if o.asked >= self.asked else later(o.start, o.end), o.idle)
+        told = [
+            (o.start, o.start_sent)
+            if o.asked >= self.asked
+            else (later(o.start, o.end), later(o.start_sent, o.end_sent))
             for o in self._others
-        )
-        return Beside.of(others).lowest(watermark)
+        ]
+        lowest = Beside.of(Other(w, idle=False) for w, _ in told).lowest(watermark)
+        theirs = [sent, *(s for _, s in told)]
+        known = [s for s in theirs if s is not UNKNOWN]
+        if len(known) < len(theirs):
+            return lowest
+        return later(lowest, self._gate.claimed(min(known)))
+
+    @property
+    def all_finished(self) -> bool:
+        """Whether the others are at the end of all, and Spark has been told so."""
+        return all(other.finished for other in self._others)
 
     def tell(
         self, on: Connection, words: Said, frontier: Known, more: Mapping[str, Any], now: Instant

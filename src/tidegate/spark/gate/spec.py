@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
-from tidegate.eventtime.instants import Instant
+from tidegate.eventtime.instants import Instant, micros
 from tidegate.eventtime.lateness import LastUse
 from tidegate.eventtime.watermark import Known
 from tidegate.logs.log import Description, Log, open_log
-from tidegate.planning.policy import Policy
-from tidegate.planning.query import Query, Side
+from tidegate.planning.policy import Policy, Strategy
+from tidegate.planning.query import FINEST, Query, Side, grid_of
 from tidegate.spark.gate.trick import message
 from tidegate.store.shared import shared_store
 from tidegate.store.store import Store
+
+SECOND: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class Gate:
 
     `source` names it among the sources of its query, `stream` is the stream's own name. `columns`
     are those of its rows, `event_column` the one among them that has the event time. `exact_ends`:
-    all operators behind it are windows that close at their end.
+    all operators behind it are windows that close at their end. `held`: how long operators hold on
+    to a row after its last use, as joins and timers do.
     """
 
     name: str
@@ -37,6 +41,7 @@ class Gate:
     policy: Policy
     exact_ends: bool = False
     within: timedelta = timedelta(0)
+    held: timedelta = timedelta(0)
     cores: int = 2
 
     @property
@@ -52,7 +57,14 @@ class Gate:
     @property
     def query(self) -> Query:
         """The query as its planner sees it: this stream, and the last use of a row."""
-        return Query({self.stream: Side(self.use)})
+        return Query({self.stream: Side(self.use)}, self._grid, held=self.held)
+
+    @property
+    def _grid(self) -> timedelta:
+        """On what times a clock may act: where windows end, or else once a second."""
+        if self.exact_ends:
+            return grid_of(self.use)
+        return SECOND if self.policy.watermark is Strategy.PROCESSING else FINEST
 
     def store(self) -> Store:
         """The store that keeps its record, and its late and bad rows."""
@@ -61,6 +73,10 @@ class Gate:
     def open_log(self) -> Log:
         """The stream."""
         return open_log(self.log)
+
+    def claimed(self, sent: Instant) -> Instant:
+        """The W of ours that Spark's operators have, when they were told this."""
+        return sent - self.exact_ends + micros(self.policy.allowed_lateness)
 
     def message(self, watermark: Known, *, finished: bool) -> Instant | None:
         """What Spark is told of a watermark."""

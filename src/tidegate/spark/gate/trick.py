@@ -34,6 +34,7 @@ from pyspark.sql import functions as F
 
 from tidegate.eventtime.instants import Instant, ceil_to, floor_to, micros
 from tidegate.eventtime.watermark import UNKNOWN, Known
+from tidegate.spark.gate.packs import unpacked
 
 WATERMARK: Final = "_watermark"
 MARK: Final = "spark.watermarkDelayMs"
@@ -45,7 +46,7 @@ def gated(
 ) -> DataFrame:
     """The rows of a source, with Spark's watermark following its messages."""
     timed = raw.withWatermark(WATERMARK, "0 seconds")
-    rows = timed.where(F.col(WATERMARK).isNull() & (F.spark_partition_id() >= 0))
+    rows = unpacked(timed.where(F.col(WATERMARK).isNull() & (F.spark_partition_id() >= 0)), columns)
     mark = {MARK: micros(within) // MILLISECOND}
     return rows.select(
         *(

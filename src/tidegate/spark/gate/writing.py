@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 from tidegate import errors
 from tidegate.eventtime.instants import micros, parse_duration
 from tidegate.spark.arrow_types import arrow_schema
-from tidegate.spark.gate.batches import GateRun, runner_of
+from tidegate.spark.gate.batches import GateRun, fresh_runner, runner_of
 from tidegate.spark.running import (
     RunningJob,
     Startable,
@@ -59,7 +59,8 @@ class GateJob(Startable):
         """
         refuse_finished(self.job)
         store, name, columns = self.job.store(), self.job.name, self.job.columns
-        runner_of(self.job).session = self.rows.sparkSession
+        runner = fresh_runner(self.job)
+        runner.session = self.rows.sparkSession
         event_time = EVENT_TIME if EVENT_TIME in columns.names else None
         self.job.sink.prepare(store, name, columns, event_time)
         writer = (
@@ -68,7 +69,9 @@ class GateJob(Startable):
             .option("checkpointLocation", self.job.checkpoint)
             .foreachBatch(_batch_function(self.job))
         )
-        return started(writer, self.job, available_now=available_now, every=every)
+        running = started(writer, self.job, available_now=available_now, every=every)
+        running.at_end.append(runner.tell_last)
+        return running
 
 
 def write_stream(
@@ -87,22 +90,25 @@ def write_stream(
 
     `query` and `store` are those of its sources. A result of a window has the time `end - 1 us`; a
     column `_event_time`, or the one named by `event_time`, decides otherwise. `time_behind`: how
-    far before the watermark the time of a result may lie, as when joins hold rows back.
+    far before the watermark the time of a result may lie, as when joins hold rows back. It must be
+    said where we cannot know: when the query chooses the time, or has several sources.
     """
     if mode == "complete" and isinstance(sink, TaskSink):
         raise errors.complete_needs_frames(sink.kind)
     refuse_connect(sink, rows.sparkSession)
     home = store if isinstance(store, Store) else shared_store(store, data)
     catalog, place = home.addresses
+    if time_behind is None and (event_time is not None or EVENT_TIME in rows.columns):
+        raise errors.time_behind_missing(query, "its results have a time of their own choice")
     made = _with_time(rows, event_time)
-    behind = timedelta(0) if time_behind is None else time_behind
+    behind = parse_duration(time_behind) if isinstance(time_behind, str) else time_behind
     job = GateRun(
         name=query,
         catalog=catalog,
         data=place,
         sink=sink,
         columns=_columns(made.schema),
-        time_behind=micros(behind if isinstance(behind, timedelta) else parse_duration(behind)),
+        time_behind=None if behind is None else micros(behind),
         checkpoint=str(checkpoint or checkpoint_of(home, query)),
     )
     return GateJob(made, job, mode)
