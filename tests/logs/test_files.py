@@ -12,12 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 from tests.contracts.log_makers import write_file
 
 from tidegate.errors import TidegateError
 from tidegate.eventtime.instants import parse_instant
 from tidegate.eventtime.registry import EventTimeRegistry
 from tidegate.logs import file_facts
+from tidegate.logs.file_listing import list_folders
 from tidegate.logs.files import FileLog
 
 NOON = "2026-01-31T12:00:00Z"
@@ -274,6 +276,36 @@ def test_a_file_that_is_lost_after_it_was_planned_is_an_error_that_names_it(
     log.snapshot({})
     (tmp_path / "p" / "1").unlink()
     assert refused(lambda: list(log.read("p", 0, 1))) == "file-unreadable"
+
+
+class Restless:
+    """A file system in which a folder goes away while it is listed, some times."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.listed = 0
+
+    def get_file_info(self, what: Any) -> Any:
+        if isinstance(what, fs.FileSelector):
+            self.listed += 1
+            if self.listed <= self.times:
+                raise FileNotFoundError(2, f"Cannot list directory '{what.base_dir}/away'")
+        return fs.LocalFileSystem().get_file_info(what)
+
+
+def test_a_folder_that_goes_away_while_it_is_listed_fails_nothing(tmp_path: Path) -> None:
+    put(tmp_path / "p" / "1", "id\n1\n")
+    system = Restless(2)
+    assert list(list_folders("orders", system, str(tmp_path))) == ["p"]
+    assert system.listed == 3
+    # But not for ever; and a root that is not there is told at once.
+    assert refused(lambda: list_folders("orders", Restless(99), str(tmp_path))) == (
+        "files-unreachable"
+    )
+    gone = Restless(1)
+    nowhere = str(tmp_path / "nowhere")
+    assert refused(lambda: list_folders("orders", gone, nowhere)) == "files-unreachable"
+    assert gone.listed == 1
 
 
 def test_wrong_questions_and_wrong_folders_are_refused(tmp_path: Path) -> None:

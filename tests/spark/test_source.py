@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -62,6 +62,7 @@ spans = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(spans, st.integers(1, 9), st.integers(1, 30))
 def test_every_offset_is_in_one_task_and_tasks_are_equal(
     listed: list[tuple[str, int, int]], tasks: int, least: int

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.store.noting import SCHEMA, marks_of, note
 
@@ -20,6 +20,7 @@ from tidegate.testing import ManualClock
 LEASE = timedelta(seconds=10)
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.text("abc", min_size=1), st.integers(0, 64), min_size=1), st.integers(0, 99)
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy.engine import make_url
-from tests.conftest import start_postgres
+from tests.conftest import ensure_running, start_postgres
 from tests.store.rows import create, table
 from tests.store.visible import all_of
 
@@ -36,7 +36,7 @@ class Server:
 
     def start(self) -> None:
         """Have it back at the same address."""
-        self._server.ensure_postgres_running()
+        ensure_running(self._server)
 
     def close(self) -> None:
         """Stop it for good."""

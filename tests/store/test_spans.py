@@ -19,7 +19,7 @@ from tidegate.marks.transaction_notes import WriterNotes
 from tidegate.marks.writer_mark import WriterMark
 from tidegate.planning.facts import Spans, StreamFacts
 from tidegate.store import Store
-from tidegate.store.catalog import spans
+from tidegate.store.catalog import span_rows, spans
 from tidegate.store.catalog.schema import marks, writers
 from tidegate.testing import ManualClock, MemoryLog
 
@@ -128,12 +128,12 @@ def test_the_past_is_asked_for_as_in_the_log_in_memory(store: Store) -> None:
         {"0.e0": 20, "2.e1": 0, "3.e1": 5},
         {"0.e0": 36, "2.e1": 12, "3.e1": 12},
     ]
-    for few in (0, 64):  # both ways: by time, and by looking through
+    for few in (0, 64):  # by the shorter way, and by looking through
         for start, below in [(cuts[i], cuts[j]) for i in range(4) for j in range(i, 4)]:
             a: Known = UNKNOWN if dice.random() < 0.5 else dice.randrange(1000)
             b = dice.randrange(1300)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(spans, "_FEW", few)
+                patch.setattr(span_rows, "_FEW", few)
                 found = overlapping(store, a, b, start, below)
             expected = log.overlapping("s", a, b, start, below)
             assert sorted(told(found)) == sorted(told(expected))

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ from tidegate.cli.java import require_java
 from tidegate.cli.spark_output import spoken_into
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.watermark import UNKNOWN, Known
-from tidegate.spark.running import RunningJob
+from tidegate.spark.running import RunningJob, patiently
 from tidegate.spark.session import session
 from tidegate.spark.slices import SlicesJob
 from tidegate.store.store import Store
@@ -47,7 +47,6 @@ SETTINGS: Final = {
     "spark.driver.memory": "2g",
 }
 
-T = TypeVar("T")
 Step = Callable[[str, float], AbstractContextManager[Callable[[float], None]]]
 """Begins a part of the run: its name, and the seconds it takes on a quiet machine. What it gives is
 to be told which share of it is done."""
@@ -147,7 +146,7 @@ class _Play:
         stock = StockJob(self.spark, delivery.files, self.folder / "stock")
         with Watch(self.store, "per_minute") as watch:
             with self.step("both jobs start, and run a batch", 6):
-                running = _tried(lambda: _begun(slices, watch))
+                running = patiently(lambda: _begun(slices, watch))
                 query = stock.start(every=EVERY)
                 _awaited(lambda: 0.0 if query.lastProgress else None, query)
             began = time.time()
@@ -187,7 +186,7 @@ class _Play:
     def _tidegate_alone(self) -> tuple[Outcome, str]:
         job = demo_tidegate.job(self.spark, self.store, "alone", idle_after=self._idle)
         with Watch(self.store, "alone") as watch:
-            began, _ = _tried(lambda: (time.time(), job.run(tell=False)))
+            began = patiently(lambda: _ran(job))
             seconds = time.time() - began
         told = watch.complete_at(self.orders.until)
         kernel = str(job.progress.detail()["kernel"])
@@ -212,18 +211,12 @@ def _begun(job: SlicesJob, watch: Watch) -> RunningJob:
     return running
 
 
-def _tried(work: Callable[[], T]) -> T:
-    """Do it, up to three times: on a busy machine a Python process of Spark may come up too late.
-
-    Spark waits ten seconds for it and gives up; nothing has happened then, and one may try again.
-    """
-    for _ in range(2):
-        try:
-            return work()
-        except PySparkException as failure:
-            if "failed to connect back" not in str(failure):
-                raise
-    return work()
+def _ran(job: SlicesJob) -> float:
+    """Run a job over all rows, and tell when it began: a start that was in vain does not count."""
+    began = time.time()
+    with job.start(available_now=True) as running:
+        running.wait()
+    return began
 
 
 def _awaited(found: Callable[[], float | None], job: RunningJob | StreamingQuery) -> float | None:

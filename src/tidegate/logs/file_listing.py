@@ -16,6 +16,8 @@ from tidegate.eventtime.instants import Instant
 
 END_MARKER: Final = "_END"
 """A file of this name says that its partition gets no more rows."""
+_TRIES: Final = 10
+"""Listings before a folder that is never there for long is a failure."""
 
 
 class ListedFile(NamedTuple):
@@ -54,10 +56,7 @@ def list_folders(log: str, system: fs.FileSystem, root: str) -> dict[str, Folder
 
 
 def _list_once(log: str, system: fs.FileSystem, root: str) -> dict[str, Folder]:
-    try:
-        infos = system.get_file_info(fs.FileSelector(root, recursive=True))
-    except OSError as failure:
-        raise errors.files_unreachable(log, root, said(failure)) from failure
+    infos = _list_all(log, system, root)
     folders: dict[str, Folder] = {}
     for info in sorted(infos, key=lambda info: info.path.split("/")):
         partition, *inside = info.path.removeprefix(root).strip("/").split("/")
@@ -73,6 +72,31 @@ def _list_once(log: str, system: fs.FileSystem, root: str) -> dict[str, Folder]:
         elif info.size and not any(_hidden(part) for part in inside):
             folders.setdefault(partition, Folder()).add("/".join(inside), info)
     return folders
+
+
+def _list_all(log: str, system: fs.FileSystem, root: str) -> list[fs.FileInfo]:
+    """Everything below a folder.
+
+    A listing is not one step: it sees a folder, and looks into it later. One that was renamed or
+    removed in between is no fault of the root, and the next listing does not see it.
+    """
+    everything = fs.FileSelector(root, recursive=True)
+    tries = 0
+    while True:
+        try:
+            return list(system.get_file_info(everything))
+        except OSError as failure:
+            tries += 1
+            moved = isinstance(failure, FileNotFoundError) and _is_there(system, root)
+            if not moved or tries == _TRIES:
+                raise errors.files_unreachable(log, root, said(failure)) from failure
+
+
+def _is_there(system: fs.FileSystem, root: str) -> bool:
+    try:
+        return bool(system.get_file_info(root).type == fs.FileType.Directory)
+    except OSError:
+        return False
 
 
 def _hidden(name: str) -> bool:

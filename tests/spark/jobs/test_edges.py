@@ -45,8 +45,7 @@ def test_a_quiet_job_runs_no_batches_and_available_now_ends(world: World) -> Non
     world.append([(world.key(0), 1, 5), (world.key(0), 1, 25)])
     before = job.run()["batches"]
     # Restarted, polled again and again, with a timer that finds nothing: at most one batch.
-    with job.start() as running:
-        running.process_all()
+    with begun(job) as running:
         again = job.progress.figures()["batches"]
         assert again <= before + 1
         assert not running.wait(timedelta(seconds=3))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from datetime import timedelta
 from typing import Any
 
 from tests.spark.jobs.truth import Truth
-from tests.spark.jobs.world import S, World, begun, counted
+from tests.spark.jobs.world import S, World, begun, counted, make_marks
 
 from tidegate.spark.sinks import StreamSink
 from tidegate.spark.slices import SlicesJob
-from tidegate.store.mark_cycle import run_due_cycle
 
 
 def _second(world: World, size: int) -> SlicesJob:
@@ -44,7 +42,7 @@ def test_watermarks_survive_the_hop_into_smaller_and_larger_windows(world: World
         world.append(rows)
         for job in running:
             job.process_all()
-            run_due_cycle(world.store, "tens", interval=timedelta(0))
+            make_marks(world.store, "tens")
         new = world.rows(seen=seen)
         seen += new
         truth.see(new)

@@ -26,9 +26,9 @@ def test_a_batch_that_runs_again_is_the_same_whatever_came_meanwhile(world: Worl
 
     for step in ("batch: written", "batch: before commit", "batch: committed"):
         top = (both.truth.w or 0) / S
+        both.stop()  # nobody plans between two appends: they all come in the batch that fails
         for by in (-30, -3, 9, 22):
             world.append([(here, 3, top + by), (there, 4, top + by + 1)])
-        both.stop()
         both.fail(step)
         world.append([(here, 5, top - 8), (there, 6, top + 25), (here, 6, top + 28)])
         assert world.store.maintain("orders").chunks_joined > 0

@@ -17,12 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.spark.jobs.truth import Row, Truth, Window
 
 from tidegate.spark.gate.writing import GateJob
-from tidegate.spark.running import RunningJob
+from tidegate.spark.running import RunningJob, patiently
 from tidegate.spark.sinks import StreamSink
 from tidegate.spark.slices import SlicesJob, windows
 from tidegate.store import Store, Writer
@@ -101,7 +100,7 @@ class World:
     def note(self, seconds: float, stream: str = "orders", writer: str = "w") -> None:
         """Note time as a writer that registers for it, and have the marks made of it."""
         self._writer(stream, writer, notes_time=True).note_time(round(seconds * S))
-        run_due_cycle(self.store, stream, interval=timedelta(0))
+        make_marks(self.store, stream)
 
     def registered(self, stream: str = "orders", writer: str = "w") -> None:
         """Open a writer that will note time."""
@@ -170,21 +169,26 @@ class World:
         return _filled(late), _filled(lost)
 
 
-def begun(job: SlicesJob | GateJob) -> RunningJob:
-    """Start a job and let it see what is there.
+def make_marks(store: Store, stream: str) -> None:
+    """Have the marks made of what has been noted.
 
-    Spark waits ten seconds for a Python process to come up and no setting changes that: on a
-    machine that is busy with other tests it is asked again.
+    Whoever notes or plans does so too, and holds the lease of it for a moment: it is asked again.
     """
-    for _ in range(4):
+    began = time.monotonic()
+    while run_due_cycle(store, stream, interval=timedelta(0)) is None:
+        assert time.monotonic() - began < 60, "somebody else holds the lease all the time"
+        time.sleep(0.02)
+
+
+def begun(job: SlicesJob | GateJob) -> RunningJob:
+    """Start a job and let it see what is there, on a machine that is busy with other tests too."""
+
+    def start() -> RunningJob:
         running = job.start()
-        try:
-            running.process_all()
-            return running
-        except PySparkException as failure:
-            if "failed to connect back" not in str(failure):
-                raise
-    raise AssertionError("no Python process came up")
+        running.process_all()
+        return running
+
+    return patiently(start)
 
 
 def reach(running: RunningJob, seconds: float) -> None:
