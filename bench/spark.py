@@ -18,7 +18,7 @@ from rich.console import Console
 
 from bench.report import Row, publish
 from bench.spark_backlog import skewed_backlog
-from bench.spark_gate import gate_backlog, gate_state, gate_windows
+from bench.spark_gate import gate_backlog, gate_state, gate_windows, state_stores
 from bench.spark_growth import growth
 from bench.spark_latency import latency
 from bench.spark_memory import larger_than_memory
@@ -76,9 +76,9 @@ def windows(spark: SparkSession, folder: Path, count: int) -> list[Row]:
         ("10 s windows every 2 s, 1,000 keys", hopping, False),
     ):
         run = partial(tidegate, spark, store, query, count, folder)
-        cold, ours = warm(run)
+        cold, ours = warm(run, 3)
         _, spark_kernel = warm(partial(run, kernel="spark"))
-        stock_cold, theirs = warm(partial(stock, spark, store, query, count, folder))
+        stock_cold, theirs = warm(partial(stock, spark, store, query, count, folder), 3)
         _, alone = warm(partial(duckdb_alone, store, query, count, folder))
         target = 3.0 if full else None
         rows += [
@@ -121,6 +121,7 @@ PARTS = (
     gate_windows,
     gate_backlog,
     gate_state,
+    state_stores,
 )
 
 

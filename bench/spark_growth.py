@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 from datetime import timedelta
@@ -63,6 +64,8 @@ def _alone(folder: Path, count: int, cores: int) -> float:
 
 def main() -> None:
     folder, count, cores = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    # One core means one: the driver, the planner and Spark's own threads share it with the tasks.
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     spark = session(
         "bench", master=f"local[{cores}]", settings={"spark.sql.shuffle.partitions": "2"}
     )

@@ -149,7 +149,7 @@ def stock(
 @contextmanager
 def as_installed(spark: SparkSession) -> Iterator[None]:
     """Meanwhile the session keeps state as Spark does by itself, and not as we chose."""
-    ours = {key: spark.conf.get(key) for key in DEFAULTS if ".stateStore." in key}
+    ours = {key: value for key, value in DEFAULTS.items() if ".stateStore." in key}
     for key in ours:
         spark.conf.unset(key)
     try:
