@@ -2,21 +2,16 @@
 
 `snapshot` is one consistent read. `overlapping` answers about the past, and the answer never
 changes, whatever is appended, scaled or compacted meanwhile; where something was truncated that
-could belong to it, there is no answer but an error. Spans are columns: no object per chunk.
-
-An interval question goes by length class: chunks are filed by the bits of their length in time, and
-those of one class that reach `a` begin less than 2^class before it. So there is one short index
-range per class, where a pair of conditions on minimum and maximum would scan half the table.
+could belong to it, there is no answer but an error. Spans are columns: no object per chunk. How the
+chunks are found, among a million of them, is told in `span_rows.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, select
 
 from tidegate import errors
 from tidegate.eventtime.instants import Instant, format_instant
@@ -34,47 +29,11 @@ from tidegate.planning.facts import (
 )
 from tidegate.store.catalog import streams
 from tidegate.store.catalog.schema import writers
+from tidegate.store.catalog.span_rows import Ranges, by_offsets, that_can_hold
 from tidegate.store.catalog.streams import SegmentRecord, StreamRecord
 from tidegate.store.catalog.time_index import cut_at, first_readable, marks_after, noted, time_at
 
 __all__ = ["between", "cut_at", "overlapping", "snapshot", "time_at"]
-
-_FEW: Final = 64
-"""So few chunks between two cuts are looked through; more are asked for by their times."""
-_AT_ONCE: Final = 50
-"""Ranges in one statement."""
-
-# Written out, with the numbers in them: building these statements would take longer than they do.
-# A chunk without times has a minimum above its maximum.
-_SELECT: Final = """
-    SELECT segment, start_offset, end_offset, bytes, coalesce(min_time, 1), coalesce(max_time, 0),
-           disorder
-    FROM chunks WHERE stream_id = {stream:d}"""
-_WIDTH: Final = 7
-_HOLDING: Final = """
-    AND segment = {segment:d} AND end_offset > {begin:d} AND start_offset < {end:d}
-    AND end_offset <= coalesce((
-        SELECT min(end_offset) FROM chunks
-        WHERE stream_id = {stream:d} AND segment = {segment:d} AND end_offset >= {end:d}
-    ), {end:d})"""
-"""Chunks lie side by side, so the last one is the first that ends at or behind the end."""
-
-_CLASSES: Final = text(
-    """
-    WITH RECURSIVE found(class) AS (
-        SELECT min(width_class) FROM chunks WHERE stream_id = :stream
-        UNION ALL
-        SELECT (SELECT min(width_class) FROM chunks
-                WHERE stream_id = :stream AND width_class > found.class)
-        FROM found WHERE found.class IS NOT NULL
-    )
-    SELECT class FROM found WHERE class IS NOT NULL
-    """
-)
-"""The length classes of a stream, each found by one step in the index."""
-
-Ranges = Mapping[int, tuple[int, int]]
-"""Offsets [begin, end) by the number of the segment."""
 
 
 def snapshot(on: Connection, stream: str | StreamRecord, after: Offsets) -> StreamFacts:
@@ -90,7 +49,7 @@ def snapshot(on: Connection, stream: str | StreamRecord, after: Offsets) -> Stre
     ranges = _filled(
         (record, max(after.get(record.name, 0), record.start), record.end) for record in shown
     )
-    rows = _by_offsets(on, found.id, ranges)
+    rows = by_offsets(on, found.id, ranges)
     known = on.execute(
         select(writers.c.name, writers.c.notes)
         .where(writers.c.stream_id == found.id, writers.c.notes_time)
@@ -128,10 +87,7 @@ def overlapping(
                     record.start,
                     cut=first_readable(records, lineage),
                 )
-    rows = _by_offsets(on, found.id, ranges, most=_FEW)
-    if len(rows) > _FEW:
-        rows = _by_time(on, found.id, a, b)
-    spans = _spans(rows, records, ranges)
+    spans = _spans(that_can_hold(on, found.id, ranges, a, b), records, ranges)
     held = spans.timed & (spans.min_time < b)
     return spans.where(held if a is UNKNOWN else held & (spans.max_time >= a))
 
@@ -152,59 +108,6 @@ def between(
         return record, start.get(record.name, end if record.name in begun else 0), end
 
     return _filled(map(bounds, records))
-
-
-# ---- rows of the table ----
-
-
-def _by_offsets(
-    on: Connection, stream_id: int, ranges: Ranges, *, most: int | None = None
-) -> Numbers:
-    """The chunks in ranges of offsets; with `most`, at most one more than that."""
-    found: list[Sequence[Any]] = []
-    wanted = list(ranges.items())
-    for first in range(0, len(wanted), _AT_ONCE):
-        left = None if most is None else most + 1 - len(found)
-        parts = [
-            _range(stream_id, number, begin, end, left)
-            for number, (begin, end) in wanted[first : first + _AT_ONCE]
-        ]
-        limit = "" if left is None else f" LIMIT {left:d}"
-        found.extend(on.exec_driver_sql(" UNION ALL ".join(parts) + limit).all())
-        if most is not None and len(found) > most:
-            break
-    return _table(found)
-
-
-def _range(stream_id: int, number: int, begin: int, end: int, most: int | None) -> str:
-    inside = (_SELECT + _HOLDING).format(stream=stream_id, segment=number, begin=begin, end=end)
-    if most is None:
-        return inside
-    # In order, so that a limit is a few steps in the index and not the start of a scan.
-    return f"SELECT * FROM ({inside} ORDER BY end_offset LIMIT {most:d}) AS few"
-
-
-def _by_time(on: Connection, stream_id: int, a: Known, b: Instant) -> Numbers:
-    """The chunks of all segments that can hold a time in [a, b)."""
-    classes = on.execute(_CLASSES, {"stream": stream_id}).scalars().all()
-
-    def one(width: int) -> str:
-        question = f"{_SELECT.format(stream=stream_id)} AND width_class = {width:d}"
-        question += f" AND min_time < {b:d}"
-        if a is UNKNOWN:
-            return question
-        first = max(a - (1 << width), -(1 << 62))
-        return f"{question} AND min_time > {first:d} AND max_time >= {a:d}"
-
-    if not classes:
-        return _table([])
-    return _table(on.exec_driver_sql(" UNION ALL ".join(map(one, classes))).all())
-
-
-def _table(rows: Sequence[Sequence[Any]]) -> Numbers:
-    """Rows of the table as one array."""
-    flat = chain.from_iterable(rows)
-    return np.fromiter(flat, dtype=np.int64, count=_WIDTH * len(rows)).reshape(-1, _WIDTH)
 
 
 # ---- columns of facts ----
