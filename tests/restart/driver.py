@@ -67,7 +67,12 @@ def main(folder: str, kind: str) -> None:
             store.create_stream(
                 name, SCHEMA, exist_ok=True, event_column="at", routing_key=("k",), segments=2
             )
-        settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
+        settings = {
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.memory": "1g",
+            # It lives for seconds: what the better compiler makes would come too late.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        }
         settings |= json.loads(os.environ.get("DRIVER_SETTINGS", "{}"))
         master = os.environ.get("DRIVER_MASTER", "local[2, 3]")
         spark = session("driver", master=master, settings=settings)

@@ -20,5 +20,7 @@ def test_jobs_on_a_connect_session_are_those_of_a_classic_one(tmp_path: Path) ->
         "duckdb": [100, 0, 90],
         "spark": [100, 0, 90],
         "function": [100, 0, 90],
+        # Two segments: whether one of them is behind 110 decides which window is the last.
+        "gate": [106, 3, 3, 0, 100],
         "fenced": ["query-fenced", False],
     }

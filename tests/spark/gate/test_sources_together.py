@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.engine import URL
+from tests.conftest import fresh_catalog
 from tests.spark.gate.loop import MS, Checkpoint, Killed, Loop, gate, resumed, sent
 from tests.spark.jobs.world import S, World
 
@@ -180,6 +182,16 @@ def _killed_at(world: World, number: int) -> str:
 @pytest.mark.parametrize("number", [3, 14, 25, 36, 47])
 def test_killed_at_a_step_it_goes_on_as_if_nothing_had_been(bare: World, number: int) -> None:
     assert _killed_at(bare, number)
+
+
+@pytest.mark.parametrize("number", [9, 31])
+def test_killed_at_a_step_it_goes_on_on_a_server_too(
+    tmp_path: Path, postgres: URL, number: int
+) -> None:
+    with fresh_catalog(postgres) as catalog:
+        world = World(None, tmp_path, catalog)  # type: ignore[arg-type]
+        assert _killed_at(world, number)
+        world.close()
 
 
 @pytest.mark.faults
