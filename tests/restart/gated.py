@@ -56,12 +56,13 @@ def _totals(read: Streams) -> tuple[DataFrame, dict[str, Any]]:
 
 
 def _once(read: Streams) -> tuple[DataFrame, dict[str, Any]]:
-    return read("orders", last_use="once").dropDuplicates(["k", "at"]), {"event_time": "at"}
+    rows = read("orders", last_use="once").dropDuplicates(["k", "at"])
+    return rows, {"event_time": "at", "time_behind": "0s"}
 
 
 def _once_within(read: Streams) -> tuple[DataFrame, dict[str, Any]]:
     rows = read("orders", last_use="once", within="5s")
-    return rows.dropDuplicatesWithinWatermark(["k"]), {"event_time": "at"}
+    return rows.dropDuplicatesWithinWatermark(["k"]), {"event_time": "at", "time_behind": "0s"}
 
 
 def _joined(read: Streams, how: str) -> tuple[DataFrame, dict[str, Any]]:
