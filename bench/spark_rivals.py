@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -36,6 +36,8 @@ class Account:
     seconds: float
     counted: int
     rows: int
+    at_work: float = 0.0
+    """The seconds from its first batch on, where that is known: without the start of the query."""
 
     @property
     def speed(self) -> float:
@@ -100,11 +102,14 @@ def tidegate(
     )
     job.reset()
     began = perf_counter()
-    job.run(tell=False)
-    seconds = perf_counter() - began
+    with job.start(available_now=True) as running:
+        running.wait()
+    seconds, ended = perf_counter() - began, datetime.now(UTC)
+    first = datetime.fromisoformat(running.query.recentProgress[0]["timestamp"])
     counted = sum(read_files(str(out / "rows")).column("n").to_pylist())
     job.reset()
-    return Account(seconds, counted // query.times_counted, rows)
+    at_work = (ended - first).total_seconds()
+    return Account(seconds, counted // query.times_counted, rows, at_work)
 
 
 def stock(

@@ -48,9 +48,9 @@ class Offset:
         return Offset(
             PlannerState.from_json(value["state"]),
             StreamState.from_json(value["before"]),
-            _known(value["judge"]),
+            known(value["judge"]),
             value["told"],
-            _known(value["sent"]),
+            known(value["sent"]),
             value["news"],
         )
 
@@ -76,7 +76,8 @@ class Offset:
         return replay(before, self.state, ask, gate.query, gate.policy, cores=gate.cores)
 
 
-def _known(value: int | str) -> Known:
+def known(value: int | str) -> Known:
+    """A time from its JSON, or UNKNOWN."""
     found = from_json(value)
     return found if isinstance(found, int) else UNKNOWN
 

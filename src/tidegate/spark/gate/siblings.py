@@ -21,11 +21,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tidegate.eventtime.instants import Instant
-from tidegate.eventtime.watermark import UNKNOWN, Known, from_json, later, to_json
+from tidegate.eventtime.watermark import UNKNOWN, Known, later, to_json
 from tidegate.planning.batch import Idleness
 from tidegate.planning.beside import ALONE, Beside, Other
 from tidegate.planning.state import PlannerState
-from tidegate.spark.gate.offsets import Offset
+from tidegate.spark.gate.offsets import Offset, known
 from tidegate.spark.gate.spec import Gate
 from tidegate.store.catalog import progress
 from tidegate.store.catalog.progress import NodeProgress
@@ -92,13 +92,13 @@ class Said:
     def from_json(value: Mapping[str, Any]) -> Said:
         """The inverse of `to_json`."""
         return Said(
-            _known(value["start"]),
-            _known(value["start_sent"]),
-            _known(value["end"]),
-            _known(value["end_sent"]),
+            known(value["start"]),
+            known(value["start_sent"]),
+            known(value["end"]),
+            known(value["end_sent"]),
             value["idle"],
             value["ended"],
-            _known(value["closing"]),
+            known(value["closing"]),
             value["finished"],
             value["asked"],
             value["plan"],
@@ -179,10 +179,10 @@ class Siblings:
         ]
         lowest = Beside.of(Other(w, idle=False) for w, _ in told).lowest(watermark)
         theirs = [sent, *(s for _, s in told)]
-        known = [s for s in theirs if s is not UNKNOWN]
-        if len(known) < len(theirs):
+        heard = [s for s in theirs if s is not UNKNOWN]
+        if len(heard) < len(theirs):
             return lowest
-        return later(lowest, self._gate.claimed(min(known)))
+        return later(lowest, self._gate.claimed(min(heard)))
 
     @property
     def all_finished(self) -> bool:
@@ -212,8 +212,3 @@ class Siblings:
             )
 
         self._store.database.write(work)
-
-
-def _known(value: int | str) -> Known:
-    found = from_json(value)
-    return found if isinstance(found, int) else UNKNOWN
