@@ -44,7 +44,7 @@ MILLISECOND: Final = 1_000
 def gated(
     raw: DataFrame, columns: Sequence[str], event_column: str, *, within: timedelta
 ) -> DataFrame:
-    """The rows of a source, with Spark's watermark following its messages."""
+    """The rows of a source that gives packs, with Spark's watermark following its messages."""
     timed = raw.withWatermark(WATERMARK, "0 seconds")
     rows = unpacked(timed.where(F.col(WATERMARK).isNull() & (F.spark_partition_id() >= 0)), columns)
     mark = {MARK: micros(within) // MILLISECOND}
