@@ -12,6 +12,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -30,6 +31,7 @@ from tidegate.planning.replay import replay
 from tidegate.spark import late, totals
 from tidegate.spark.arrow_types import spark_schema
 from tidegate.spark.bad_rows import BadFound, bad_rows
+from tidegate.spark.desk import Place, planned
 from tidegate.spark.frames import run_tasks
 from tidegate.spark.kernels import Choice, choose_kernel, for_batch
 from tidegate.spark.late import LateRows
@@ -53,13 +55,34 @@ from tidegate.store.steps import reached
 Function = Callable[[DataFrame, int], None]
 
 
-def batch_function(job: Job) -> Function:
+def batch_function(job: Job, desk: Place | None = None) -> Function:
     """What `foreachBatch` calls; on Spark Connect it is pickled, and runs beside the server."""
 
-    def run(plans: DataFrame, _: int) -> None:
-        runner_of(plans.sparkSession, job).run(plans)
+    def run(plans: DataFrame, number: int) -> None:
+        runner_of(plans.sparkSession, job).run(plans, number, desk)
 
     return run
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """The row of a batch: the states before and after it, and what else was told of the plan."""
+
+    before: str
+    after: str
+    told: str
+
+
+def plan_of(plans: DataFrame, number: int, desk: Place | None) -> PlanRow:
+    """The plan of a batch: from the desk if it was made there in this run, or else from Spark."""
+    known = planned(desk)
+    if known is not None:
+        start, end = known
+        # States are numbered from 1, Spark's batches from 0.
+        if PlannerState.from_json(end["state"]).batch == number + 1:
+            return PlanRow(start["state"], end["state"], end["told"])
+    [row] = plans.collect()
+    return PlanRow(row.before, row.after, row.told)
 
 
 _runners: dict[str, Runner] = {}
@@ -105,10 +128,10 @@ class Runner:
 
     # ---- a batch ----
 
-    def run(self, plans: DataFrame) -> None:
+    def run(self, plans: DataFrame, number: int, desk: Place | None = None) -> None:
         """Run the batch whose plan this is."""
         began = time.monotonic()
-        [row] = plans.collect()
+        row = plan_of(plans, number, desk)
         reached("batch: begun")
         after = PlannerState.from_json(row.after)
         fresh = PlannerState.fresh(after.lineage, self.job.query.streams)

@@ -3,7 +3,8 @@
 Spark carries a Python source through several processes before it reads: one that looks it up, one
 that makes it, one that plans the reading, one that answers for offsets. Each would import all of
 Tidegate to unpickle it. So the classes here are made inside a function, which has them pickled by
-value; they know the job as bytes, and only the process that answers for offsets opens it.
+value; they know the job as bytes. The process that answers for offsets asks the driver where there
+is a desk (`desk.py`), and opens the job itself where there is none.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from tidegate.spark.asked import asker
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tidegate.spark.desk import Place
     from tidegate.spark.spec import Job
 
 SCHEMA = "before string, after string, told string"
@@ -30,11 +34,11 @@ BEGINNING = {"state": "beginning", "told": ""}
 """The offset before the first plan: a symbol, for Spark asks for it again in every replay."""
 
 
-def source_of(job: Job) -> type[DataSource]:
+def source_of(job: Job, desk: Place | None = None) -> type[DataSource]:
     """The source class of a job. The job is inside it, so no address of a catalog is an option."""
     title, columns = f"tidegate-plans-{job.name}", SCHEMA
     payload: bytes = cloudpickle.dumps(job)  # type: ignore[no-untyped-call]
-    beginning = dict(BEGINNING)
+    beginning, asked = dict(BEGINNING), asker()
 
     class Plans(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The reader; what it answers is said by `plan_source.Planner`."""
@@ -45,12 +49,15 @@ def source_of(job: Job) -> type[DataSource]:
         def __getstate__(self) -> dict[str, Any]:
             return {"opened": None}
 
-        def _planner(self) -> Any:
+        def _ask(self, what: str, *given: Any) -> Any:
+            if desk is not None:
+                self.opened = self.opened or asked(*desk)
+                return self.opened.ask(what, *given)
             if self.opened is None:
                 from tidegate.spark.plan_source import Planner
 
                 self.opened = Planner(pickle.loads(payload))
-            return self.opened
+            return getattr(self.opened, what)(*given)
 
         def initialOffset(self) -> dict[str, Any]:
             return dict(beginning)
@@ -60,10 +67,10 @@ def source_of(job: Job) -> type[DataSource]:
             return ReadAllAvailable()
 
         def prepareForTriggerAvailableNow(self) -> None:
-            self._planner().stop_at_what_is_there()
+            self._ask("stop_at_what_is_there")
 
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-            found: dict[str, Any] = self._planner().after(start)
+            found: dict[str, Any] = self._ask("after", start)
             return found
 
         def partitions(

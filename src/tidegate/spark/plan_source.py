@@ -2,9 +2,10 @@
 
 The planner's state is the offset, so recovery is Spark's: the row of a batch holds the state before
 and the state after, and what the batch has to do follows from these (`planning/replay.py`). The
-planner runs in a process of its own beside the driver, behind `plan_door.py`, and polls the logs: a
-cheap counter first, the facts when it has moved or a timer may have. A poll that finds nothing
-gives back the offset it was given, to the byte, and Spark runs no batch.
+planner runs in the driver where there is a desk (`desk.py`), or else in the process of the source,
+behind `plan_door.py`, and polls the logs: a cheap counter first, the facts when it has moved or a
+timer may have. A poll that finds nothing gives back the offset it was given, to the byte, and Spark
+runs no batch.
 
 Facts of Spark's interface that this rests on: `start` is always durable, and what is returned may
 never be used.

@@ -139,9 +139,11 @@ class Windows:
     def in_duckdb(self, rows: str, interval: Interval, origin: Known, at: int | None = None) -> str:
         """The same as SQL around the SQL of the rows."""
         time = f"epoch_us({EVENT_TIME})" if at is None else f"{at:d}::BIGINT"
-        # A remainder has the sign of its number: so far up that none is below zero.
-        above = -(-LIMIT // self.slide) * self.slide
-        first = f"({time} - ({time} + {above}) % {self.slide})"
+        # A remainder has the sign of its number: where some may be below zero, all are lifted.
+        lift = -(-LIMIT // self.slide) * self.slide
+        positive = interval.a is not UNKNOWN and interval.a >= self.size and at is None
+        above = time if positive else f"({time} + {lift})"
+        first = f"({time} - {above} % {self.slide})"
         if self.tumbling:
             return (
                 f"SELECT *, make_timestamptz({first}) AS {WINDOW_START},"

@@ -17,6 +17,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,12 @@ from tidegate.planning.behind import refuse_unclear_next
 from tidegate.planning.policy import Policy, Release, Strategy
 from tidegate.planning.query import Query
 from tidegate.spark.batches import batch_function, runner_of
+from tidegate.spark.desk import place_for
 from tidegate.spark.joins import JoinText, check_row_by_row
 from tidegate.spark.keys import divides_by_key
 from tidegate.spark.log_policy import described
 from tidegate.spark.plan_door import source_of
+from tidegate.spark.plan_source import Planner
 from tidegate.spark.running import (
     RunningJob,
     Startable,
@@ -70,13 +73,14 @@ class SlicesJob(Startable):
         """
         refuse_finished(self.job)
         runner_of(self.spark, self.job).prepare()
-        source = source_of(self.job)
+        desk = place_for(self.spark, partial(Planner, self.job))
+        source = source_of(self.job, desk)
         self.spark.dataSource.register(source)
         writer = (
             self.spark.readStream.format(source.name())
             .load()
             .writeStream.option("checkpointLocation", self.checkpoint)
-            .foreachBatch(batch_function(self.job))
+            .foreachBatch(batch_function(self.job, desk))
         )
         return started(writer, self.job, available_now=available_now, every=every)
 

@@ -319,6 +319,21 @@ def test_by_hand_with_options_alone(world: World) -> None:
         read_stream(world.spark, "orders", query="q")
 
 
+def test_frames_of_one_name_have_each_its_own_store(world: World, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = World(world.spark, tmp_path / "other")
+    made = []
+    for value, here in ((1, world), (2, other)):
+        here.stream()
+        here.append([("a", value, 5)])
+        rows = read_stream(here.spark, "orders", store=here.store, query="q")
+        made.append(write_stream(rows, sink=StreamSink("out"), query="q", store=here.store))
+    for job in made:
+        job.run(tell=False)
+    assert [[row["v"] for row in here.read("out")] for here in (world, other)] == [[1], [2]]
+    other.close()
+
+
 def test_a_quiet_query_runs_no_batches_and_one_that_was_stopped_goes_on(world: World) -> None:
     world.stream(segments=2)
     orders = read_stream(

@@ -21,7 +21,9 @@ from tidegate import errors
 from tidegate.eventtime.instants import format_duration, format_instant
 from tidegate.logs.log import Log
 from tidegate.logs.store_log import StoreLog
-from tidegate.spark.gate.options import gate_of, gate_schema
+from tidegate.spark.gate.door import light_source
+from tidegate.spark.gate.options import gate_of, gate_schema, gate_type
+from tidegate.spark.gate.reader import GateReader
 from tidegate.spark.gate.trick import WATERMARK, gated
 from tidegate.spark.size import memory, parallelism
 from tidegate.spark.source import NAME, register, source_options
@@ -81,9 +83,19 @@ def read_stream(
     fitted = gate.policy.fitted(cores=gate.cores, memory_bytes=memory(spark), held=True)
     if fitted is not gate.policy:
         options["max_bytes"] = str(fitted.max_bytes)
-    register(spark)
-    raw = spark.readStream.format(NAME).options(**options, packed="true").load()
+    options["packed"] = "true"
+    raw = _raw(spark, GateReader(gate_of(options, names), gate_type(options), packs=True), options)
     return gated(raw, names, gate.event_column, within=gate.within)
+
+
+def _raw(spark: SparkSession, reader: GateReader, options: Mapping[str, str]) -> DataFrame:
+    """What the source gives: by its light door, or where there is none by its name."""
+    light = light_source(spark, reader)
+    if light is not None:
+        spark.dataSource.register(light)
+        return spark.readStream.format(light.name()).load()
+    register(spark)
+    return spark.readStream.format(NAME).options(**options).load()
 
 
 NOTHING: Final = {

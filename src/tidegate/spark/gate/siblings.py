@@ -1,4 +1,4 @@
-"""Siblings: the sources of one query, each in a process of its own, as they hear of each other.
+"""Siblings: the sources of one query, each with a planner of its own, as they hear of each other.
 
 Spark plans every source of a query by itself, one after the other, in one thread. What a source has
 to say stands in the catalog, in its row among the nodes of the query: the W of its *start* offset,

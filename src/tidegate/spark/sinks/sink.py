@@ -133,7 +133,12 @@ def refuse_deletes(sink: Sink) -> None:
         raise errors.sink_without_deletes(sink.kind)
 
 
+def on_connect(spark: SparkSession) -> bool:
+    """Whether the driver is elsewhere, behind Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def refuse_connect(sink: Sink, spark: SparkSession) -> None:
     """Refuse a sink of this process where batches run in another one."""
-    if sink.in_this_process and type(spark).__module__.startswith("pyspark.sql.connect"):
+    if sink.in_this_process and on_connect(spark):
         raise errors.sink_not_on_connect(sink.kind)
