@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from tests.spark.gate.loop import Checkpoint, Loop, bounded, gate, resumed, rows_of
 from tests.spark.jobs.world import S, World, begun, reach
@@ -322,16 +323,28 @@ def test_by_hand_with_options_alone(world: World) -> None:
 def test_frames_of_one_name_have_each_its_own_store(world: World, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = World(world.spark, tmp_path / "other")
-    made = []
+    frames = {}
     for value, here in ((1, world), (2, other)):
         here.stream()
         here.append([("a", value, 5)])
-        rows = read_stream(here.spark, "orders", store=here.store, query="q")
-        made.append(write_stream(rows, sink=StreamSink("out"), query="q", store=here.store))
-    for job in made:
-        job.run(tell=False)
-    assert [[row["v"] for row in here.read("out")] for here in (world, other)] == [[1], [2]]
+        frames[value] = read_stream(here.spark, "orders", store=here.store, query="q")
+    assert {value: _values(rows, tmp_path / str(value)) for value, rows in frames.items()} == {
+        1: [1],
+        2: [2],
+    }
     other.close()
+
+
+def _values(rows: DataFrame, checkpoint: Path) -> list[int]:
+    """What a query over the rows gives out of what is there."""
+    given: list[int] = []
+    writer = (
+        rows.writeStream.foreachBatch(lambda batch, _: given.extend(r.v for r in batch.collect()))
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+    )
+    patiently(lambda: writer.start().awaitTermination())
+    return given
 
 
 def test_a_quiet_query_runs_no_batches_and_one_that_was_stopped_goes_on(world: World) -> None:
