@@ -23,12 +23,15 @@ from bench.spark_growth import growth
 from bench.spark_latency import latency
 from bench.spark_memory import larger_than_memory
 from bench.spark_order import ordered_release, system_columns
-from bench.spark_rivals import Windows, duckdb_alone, stock, tidegate, warm
+from bench.spark_rivals import Windows, duckdb_alone, in_turn, stock, tidegate
 from bench.spark_rows import Rows, written
 from tidegate.spark import session
 
 SECONDS_PER_MILLION = 10
 """Event time that a million rows spread over: 100,000 rows a second."""
+
+ROUNDS = 5
+"""Runs of every rival: the JVM compiles what it runs often, and is at its best after some."""
 
 
 def main() -> None:
@@ -76,10 +79,13 @@ def windows(spark: SparkSession, folder: Path, count: int) -> list[Row]:
         ("10 s windows every 2 s, 1,000 keys", hopping, False),
     ):
         run = partial(tidegate, spark, store, query, count, folder)
-        cold, ours = warm(run, 3)
-        _, spark_kernel = warm(partial(run, kernel="spark"))
-        stock_cold, theirs = warm(partial(stock, spark, store, query, count, folder), 3)
-        _, alone = warm(partial(duckdb_alone, store, query, count, folder))
+        (cold, ours), (_, spark_kernel), (stock_cold, theirs), (_, alone) = in_turn(
+            ROUNDS,
+            run,
+            partial(run, kernel="spark"),
+            partial(stock, spark, store, query, count, folder),
+            partial(duckdb_alone, store, query, count, folder),
+        )
         target = 3.0 if full else None
         rows += [
             Row(f"{name}: slices, warm", ours.speed, "rows/s"),

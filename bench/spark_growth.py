@@ -84,7 +84,7 @@ def main() -> None:
     )
     store = written(folder, _spread(count))
     query = Windows(timedelta(seconds=10))
-    _, best = warm(lambda: tidegate(spark, store, query, count, folder), 6)
+    _, best = warm(lambda: tidegate(spark, store, query, count, folder), 10)
     print(json.dumps([best.speed, count / best.at_work]))
 
 

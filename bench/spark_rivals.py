@@ -188,9 +188,17 @@ def duckdb_alone(store: Store, query: Windows, rows: int, folder: Path) -> Accou
 
 def warm(run: Callable[[], Account], times: int = 2) -> tuple[Account, Account]:
     """The first run, and the best of those after it."""
-    first = run()
-    again = [run() for _ in range(times - 1)]
-    return first, min(again, key=lambda account: account.seconds)
+    [found] = in_turn(times, run)
+    return found
+
+
+def in_turn(times: int, *rivals: Callable[[], Account]) -> list[tuple[Account, Account]]:
+    """Of every rival the first run, and the best of those after it.
+
+    They take turns: a JVM gets faster for whoever comes later.
+    """
+    runs = zip(*([rival() for rival in rivals] for _ in range(times)), strict=True)
+    return [(first, min(again, key=lambda account: account.seconds)) for first, *again in runs]
 
 
 def _spark(duration: timedelta) -> str:
