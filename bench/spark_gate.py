@@ -15,6 +15,7 @@ from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
+from tempfile import mkdtemp
 from time import perf_counter
 from typing import Any
 
@@ -216,8 +217,10 @@ def _run(rows: DataFrame, sink: str, mode: str, out: Path) -> Outcome:
     writer = rows.writeStream.format(sink).outputMode(mode).trigger(availableNow=True)
     if sink != "noop":
         writer = writer.option("path", str(out / "rows"))
+    # Of its own: Spark still writes down the state of the run before, in the background.
+    checkpoint = mkdtemp(prefix="checkpoint-", dir=out)
     began = perf_counter()
-    query = writer.option("checkpointLocation", str(out / "checkpoint")).start()
+    query = writer.option("checkpointLocation", checkpoint).start()
     query.awaitTermination()
     return Outcome(perf_counter() - began, *_state(query))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from bench.report import Row
-from bench.spark_rivals import Windows, tidegate, warm
+from bench.spark_rivals import Windows, duckdb_alone, in_turn, tidegate, warm
 from bench.spark_rows import Rows, written
 from tidegate.spark import session
 
@@ -39,16 +39,18 @@ def growth(spark: SparkSession, folder: Path, count: int) -> list[Row]:
         rows.append(Row(f"growth with {name}: exponent", _exponent(seconds), "", 1.05))
     # The start of a run is the work of one core: what it weighs is seen on fewer rows.
     for many, target in ((count * STEPS[-1], 0.9), (count, None)):
-        (one, one_at_work), (two, two_at_work) = (_alone(folder, many, cores) for cores in (1, 2))
+        one, two = (_alone(folder, many, cores) for cores in (1, 2))
         title = f"{many // 1_000_000} million rows"
         rows += [
-            Row(f"{title}, one core", one, "rows/s", 200_000, True),
-            Row(f"{title}, two cores, per core", two / 2, "rows/s", 200_000, True),
-            Row(f"{title}: efficiency of the second core", two / 2 / one, "x", target, True),
-            Row(
-                f"{title}: efficiency of the second core, from the first batch on",
-                two_at_work / 2 / one_at_work,
-                "x",
+            Row(f"{title}, one core", one["job"], "rows/s", 200_000, True),
+            Row(f"{title}, two cores, per core", two["job"] / 2, "rows/s", 200_000, True),
+            *(
+                Row(f"{title}: {name}", two[what] / 2 / one[what], "x", wanted, True)
+                for name, what, wanted in (
+                    ("efficiency of the second core", "job", target),
+                    ("the same from the first batch on", "at work", None),
+                    ("the same of DuckDB alone", "duckdb", None),
+                )
             ),
         ]
     return rows
@@ -67,12 +69,15 @@ def _exponent(seconds: list[float]) -> float:
     return above / sum((a - mean_x) ** 2 for a in x)
 
 
-def _alone(folder: Path, count: int, cores: int) -> tuple[float, float]:
-    """Rows per second in a session of its own with so many cores: in all, and from batch 1 on."""
+def _alone(folder: Path, count: int, cores: int) -> dict[str, float]:
+    """Rows per second in a session of its own with so many cores: of a job, and of DuckDB.
+
+    What DuckDB makes of the second core is what the machine gives: caches and memory are shared.
+    """
     command = [sys.executable, "-m", "bench.spark_growth", str(folder), str(count), str(cores)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    whole, at_work = json.loads(done.stdout.strip().splitlines()[-1])
-    return whole, at_work
+    found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
 
 
 def main() -> None:
@@ -84,8 +89,13 @@ def main() -> None:
     )
     store = written(folder, _spread(count))
     query = Windows(timedelta(seconds=10))
-    _, best = warm(lambda: tidegate(spark, store, query, count, folder), 10)
-    print(json.dumps([best.speed, count / best.at_work]))
+    (_, job), (_, alone) = in_turn(
+        10,
+        lambda: tidegate(spark, store, query, count, folder),
+        lambda: duckdb_alone(store, query, count, folder, cores),
+    )
+    found = {"job": job.speed, "at work": count / job.at_work, "duckdb": alone.speed}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -164,8 +164,10 @@ def as_installed(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(key, value)
 
 
-def duckdb_alone(store: Store, query: Windows, rows: int, folder: Path) -> Account:
-    """DuckDB over all files at once, two threads: no time, no order, no recovery."""
+def duckdb_alone(
+    store: Store, query: Windows, rows: int, folder: Path, threads: int = 2
+) -> Account:
+    """DuckDB over all files at once: no time, no order, no recovery."""
     out = emptied(folder / "duckdb") / "rows.parquet"
     listed = ", ".join(f"'{path}'" for path in files(store))
     slide = query.slide or query.size
@@ -175,7 +177,7 @@ def duckdb_alone(store: Store, query: Windows, rows: int, folder: Path) -> Accou
     if query.slide is not None:
         start = f"{start} - unnest([{steps}])"
     began = perf_counter()
-    with duckdb.connect(config={"threads": 2}) as on:
+    with duckdb.connect(config={"threads": threads}) as on:
         on.execute(
             f"COPY (SELECT s, s + {size}, k, {AGGREGATES} FROM (SELECT *, {start} AS s,"
             f" {query.key} AS k FROM read_parquet([{listed}])) GROUP BY ALL) TO '{out}'"
