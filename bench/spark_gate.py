@@ -14,7 +14,6 @@ from datetime import timedelta
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from statistics import median
 from tempfile import mkdtemp
 from time import perf_counter
 from typing import Any
@@ -24,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.report import Row
-from bench.spark_latency import GateLive, StockLive, rounds
+from bench.spark_latency import GateLive, beside_stock
 from bench.spark_rivals import as_installed, emptied
 from bench.spark_rows import DISORDER, FLUSH, SCHEMA, STREAM, Rows, written
 from tidegate.spark import read_stream
@@ -68,10 +67,7 @@ def gate_windows(spark: SparkSession, folder: Path, count: int) -> list[Row]:
             Row(f"{name}: stock Spark, dropped (partial sums)", theirs.dropped, "rows"),
             Row(f"{name}: gate / stock Spark", theirs.seconds / ours.seconds, "x", target, True),
         ]
-    live, stock = (
-        median(rounds(GateLive(spark, folder / "live-gate"))),
-        median(rounds(StockLive(spark, folder / "live-beside-gate"))),
-    )
+    live, stock = beside_stock(GateLive, spark, folder / "live-gate")
     return [
         *shown,
         Row("last event to result: gate", live, "s"),
