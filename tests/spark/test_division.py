@@ -16,8 +16,7 @@ from tidegate.planning import BatchPlan, Division, PlannerState
 from tidegate.planning.replay import replay
 from tidegate.spark import StreamSink, windows
 from tidegate.spark.batches import Runner
-from tidegate.spark.plan_door import BEGINNING
-from tidegate.spark.plan_source import Planner
+from tidegate.spark.plan_source import BEGINNING, Planner
 from tidegate.spark.slices import SlicesJob
 from tidegate.store import Store
 

@@ -12,7 +12,6 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -31,10 +30,10 @@ from tidegate.planning.replay import replay
 from tidegate.spark import late, totals
 from tidegate.spark.arrow_types import spark_schema
 from tidegate.spark.bad_rows import BadFound, bad_rows
-from tidegate.spark.desk import Place, planned
 from tidegate.spark.frames import run_tasks
 from tidegate.spark.kernels import Choice, choose_kernel, for_batch
 from tidegate.spark.late import LateRows
+from tidegate.spark.plan_door import PlanRow, Plans
 from tidegate.spark.plan_source import needed, state_of
 from tidegate.spark.reads import Piece, Reader
 from tidegate.spark.results import (
@@ -55,34 +54,22 @@ from tidegate.store.steps import reached
 Function = Callable[[DataFrame, int], None]
 
 
-def batch_function(job: Job, desk: Place | None = None) -> Function:
+def batch_function(job: Job, plans: Plans) -> Function:
     """What `foreachBatch` calls; on Spark Connect it is pickled, and runs beside the server."""
 
-    def run(plans: DataFrame, number: int) -> None:
-        runner_of(plans.sparkSession, job).run(plans, number, desk)
+    def run(rows: DataFrame, number: int) -> None:
+        runner_of(rows.sparkSession, job).run(rows, number, plans.last)
 
     return run
 
 
-@dataclass(frozen=True)
-class PlanRow:
-    """The row of a batch: the states before and after it, and what else was told of the plan."""
-
-    before: str
-    after: str
-    told: str
-
-
-def plan_of(plans: DataFrame, number: int, desk: Place | None) -> PlanRow:
-    """The plan of a batch: from the desk if it was made there in this run, or else from Spark."""
-    known = planned(desk)
-    if known is not None:
-        start, end = known
-        # States are numbered from 1, Spark's batches from 0.
-        if PlannerState.from_json(end["state"]).batch == number + 1:
-            return PlanRow(start["state"], end["state"], end["told"])
-    [row] = plans.collect()
-    return PlanRow(row.before, row.after, row.told)
+def plan_of(rows: DataFrame, number: int, known: PlanRow | None) -> PlanRow:
+    """The plan of a batch: the one that was made here in this run, or else what Spark has."""
+    # States are numbered from 1, Spark's batches from 0.
+    if known is not None and PlannerState.from_json(known.after).batch == number + 1:
+        return known
+    [row] = rows.collect()
+    return PlanRow(*row)
 
 
 _runners: dict[str, Runner] = {}
@@ -128,10 +115,10 @@ class Runner:
 
     # ---- a batch ----
 
-    def run(self, plans: DataFrame, number: int, desk: Place | None = None) -> None:
-        """Run the batch whose plan this is."""
+    def run(self, plans: DataFrame, number: int, known: PlanRow | None) -> None:
+        """Run the batch whose plan this is; `known` is what was planned last, if it was here."""
         began = time.monotonic()
-        row = plan_of(plans, number, desk)
+        row = plan_of(plans, number, known)
         reached("batch: begun")
         after = PlannerState.from_json(row.after)
         fresh = PlannerState.fresh(after.lineage, self.job.query.streams)

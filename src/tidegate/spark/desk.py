@@ -5,11 +5,7 @@ to import all of Tidegate first, which takes longer than many a run; the driver 
 source of a classic session asks its driver, which is always on the same machine, through a socket
 that only its user can reach, with a key that only its sources have. Each run has a planner of its
 own, which ends with it. A source that has no desk, as on Spark Connect, plans where it is. The
-other side is in `asked.py`.
-
-What was planned here need not be fetched through Spark when the batch runs: Spark asks once for
-each batch, writes the answer down, and runs exactly that. A batch that was written down in an
-earlier run was not planned in this one, and is fetched.
+other side is in `light_source.py`.
 """
 
 from __future__ import annotations
@@ -29,21 +25,21 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from tidegate.errors import TidegateError
-from tidegate.spark.sinks.sink import on_connect
+from tidegate.spark.light_source import Answers
+from tidegate.spark.session import on_connect
 
 Place: TypeAlias = tuple[str, bytes, str]
 """Where to ask, with which key, for which planner."""
-Opened: TypeAlias = Callable[[], Any]
-"""Opens a planner: whatever has methods that its source knows."""
+Opened: TypeAlias = Callable[[], Answers]
+"""Gives what answers for a source, in one run."""
 
 
 @dataclass
 class _Known:
-    """Who can be asked for, whether only once, and the two offsets of the last plan."""
+    """Who can be asked for, and whether for one run only."""
 
     opened: Opened
     once: bool
-    planned: tuple[dict[str, Any], dict[str, Any]] | None = None
 
 
 class Desk:
@@ -61,11 +57,6 @@ class Desk:
         self._known[key] = _Known(opened, once=name is None)
         return str(self._listener.address), self._key, key
 
-    def planned(self, place: Place) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """What was planned last in a run: from which offset to which."""
-        known = self._known.get(place[2])
-        return None if known is None else known.planned
-
     def _receive(self) -> None:
         while True:
             try:
@@ -82,23 +73,20 @@ class Desk:
                 name = asking.recv()
                 known = self._known.get(name)
                 if known is not None:
-                    self._serve(asking, known)
+                    _serve(asking, known.opened)
             except (OSError, EOFError):
                 known = self._known.get(name)
                 if known is not None and known.once:
                     del self._known[name]
 
-    def _serve(self, asking: Connection[Any, Any], known: _Known) -> None:
-        opened, planner = _answered(known.opened)
-        while True:
-            what, *given = asking.recv()
-            if not opened:
-                asking.send((False, planner))
-                continue
-            done, answer = _answered(partial(getattr(planner, what), *given))
-            if done and what == "after" and answer != given[0]:
-                known.planned = (given[0], answer)
-            asking.send((done, answer))
+
+def _serve(asking: Connection[Any, Any], opened: Opened) -> None:
+    """Answer question after question; one who cannot be opened answers each with why."""
+    can, answers = _answered(opened)
+    while True:
+        what, *given = asking.recv()
+        failed = (False, answers)
+        asking.send(_answered(partial(getattr(answers, what), *given)) if can else failed)
 
 
 def _answered(work: Callable[[], Any]) -> tuple[bool, Any]:
@@ -128,9 +116,3 @@ def place_for(spark: SparkSession, opened: Opened, name: str | None = None) -> P
     """Where a source asks for what `opened` gives; None where it must plan by itself."""
     desk = None if on_connect(spark) else _desk(os.getpid())
     return None if desk is None else desk.place_for(opened, name)
-
-
-def planned(place: Place | None) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """What was planned last in a run, as far as this process knows."""
-    desk = None if place is None else _desk(os.getpid())
-    return None if place is None or desk is None else desk.planned(place)

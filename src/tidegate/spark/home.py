@@ -2,7 +2,7 @@
 
 Spark puts its Python library on the path of every worker as an archive, in front of the very same
 library that is installed. What is imported from an archive is compiled anew in each process: a
-source that plans takes 2.2 s to start and to find nothing, and 1.4 s when it is spared that. So a
+source that plans took 2.2 s to start and to find nothing, and 1.4 s when it was spared that. So a
 session of ours on this machine gets a home with everything of the installed Spark but the archive,
 by links. Where that cannot be (another home was chosen, no links on this system), nothing is done.
 """

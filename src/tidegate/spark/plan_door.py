@@ -1,101 +1,85 @@
-"""The door of the plan stream: a source that weighs nothing until it has to plan.
+"""The door of the plan stream: a light source whose every batch is one row, the plan.
 
-Spark carries a Python source through several processes before it reads: one that looks it up, one
-that makes it, one that plans the reading, one that answers for offsets. Each would import all of
-Tidegate to unpickle it. So the classes here are made inside a function, which has them pickled by
-value; they know the job as bytes. The process that answers for offsets asks the driver where there
-is a desk (`desk.py`), and opens the job itself where there is none.
+What was planned in this process need not be fetched through Spark when the batch runs: Spark asks
+once for each batch, writes the answer down, and runs exactly that. A batch that was written down in
+an earlier run, or planned in another process, was not planned here, and is fetched.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
-from pyspark import cloudpickle
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    SupportsTriggerAvailableNow,
-)
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
 
-from tidegate.spark.asked import asker
+from tidegate.spark.desk import place_for
+from tidegate.spark.light_source import light_source, pickled
+from tidegate.spark.plan_source import BEGINNING, Planner
+from tidegate.spark.spec import Job
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from tidegate.spark.desk import Place
-    from tidegate.spark.spec import Job
-
-SCHEMA = "before string, after string, told string"
-BEGINNING = {"state": "beginning", "told": ""}
-"""The offset before the first plan: a symbol, for Spark asks for it again in every replay."""
+SCHEMA: Final = "before string, after string, told string"
 
 
-def source_of(job: Job, desk: Place | None = None) -> type[DataSource]:
+class PlanRow(NamedTuple):
+    """The row of a batch: the states before and after it, and what else was told of the plan."""
+
+    before: str
+    after: str
+    told: str
+
+
+@dataclass
+class Plans:
+    """What answers for the source of a job, in one run."""
+
+    job: Job
+    last: PlanRow | None = None
+    """What was planned last, if that was here."""
+    _opened: Planner | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"job": self.job, "last": None, "_opened": None}
+
+    @property
+    def _planner(self) -> Planner:
+        if self._opened is None:
+            self._opened = Planner(self.job)
+        return self._opened
+
+    def begin(self) -> None:
+        """Nobody else has to hear of it."""
+
+    def stop_at_what_is_there(self) -> None:
+        """Go no further than what there is now."""
+        self._planner.stop_at_what_is_there()
+
+    def after(self, start: dict[str, Any]) -> dict[str, Any]:
+        """The end of the next batch."""
+        end = self._planner.after(start)
+        if end != start:
+            self.last = _row(start, end)
+        return end
+
+    def tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[bytes]:
+        """One, which knows the plan."""
+        return [pickle.dumps(tuple(_row(start, end)))]
+
+    def read(self, task: bytes) -> Iterator[pa.RecordBatch]:
+        """The plan as a row."""
+        row = PlanRow(*pickle.loads(task))._asdict()
+        yield pa.RecordBatch.from_pydict({name: [value] for name, value in row.items()})
+
+
+def source_of(spark: SparkSession, plans: Plans) -> type[DataSource]:
     """The source class of a job. The job is inside it, so no address of a catalog is an option."""
-    title, columns = f"tidegate-plans-{job.name}", SCHEMA
-    payload: bytes = cloudpickle.dumps(job)  # type: ignore[no-untyped-call]
-    beginning, asked = dict(BEGINNING), asker()
+    title = f"tidegate-plans-{plans.job.name}"
+    desk = place_for(spark, lambda: plans)
+    return light_source(title, SCHEMA, BEGINNING, pickled(plans), desk)
 
-    class Plans(DataSourceStreamReader, SupportsTriggerAvailableNow):
-        """The reader; what it answers is said by `plan_source.Planner`."""
 
-        def __init__(self) -> None:
-            self.opened: Any = None
-
-        def __getstate__(self) -> dict[str, Any]:
-            return {"opened": None}
-
-        def _ask(self, what: str, *given: Any) -> Any:
-            if desk is not None:
-                self.opened = self.opened or asked(*desk)
-                return self.opened.ask(what, *given)
-            if self.opened is None:
-                from tidegate.spark.plan_source import Planner
-
-                self.opened = Planner(pickle.loads(payload))
-            return getattr(self.opened, what)(*given)
-
-        def initialOffset(self) -> dict[str, Any]:
-            return dict(beginning)
-
-        def getDefaultReadLimit(self) -> ReadLimit:
-            # The planner has limits of its own.
-            return ReadAllAvailable()
-
-        def prepareForTriggerAvailableNow(self) -> None:
-            self._ask("stop_at_what_is_there")
-
-        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-            found: dict[str, Any] = self._ask("after", start)
-            return found
-
-        def partitions(
-            self, start: dict[str, Any], end: dict[str, Any]
-        ) -> Sequence[InputPartition]:
-            return [InputPartition((start["state"], end["state"], end["told"]))]
-
-        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-            import pyarrow
-
-            names = ("before", "after", "told")
-            row = dict(zip(names, ([value] for value in partition.value), strict=True))
-            yield pyarrow.RecordBatch.from_pydict(row)
-
-    class JobPlans(DataSource):
-        """One row per batch: the plan."""
-
-        @classmethod
-        def name(cls) -> str:
-            return title
-
-        def schema(self) -> str:
-            return columns
-
-        def streamReader(self, schema: Any) -> DataSourceStreamReader:
-            return Plans()
-
-    return JobPlans
+def _row(start: dict[str, Any], end: dict[str, Any]) -> PlanRow:
+    return PlanRow(start["state"], end["state"], end["told"])

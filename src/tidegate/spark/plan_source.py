@@ -2,8 +2,8 @@
 
 The planner's state is the offset, so recovery is Spark's: the row of a batch holds the state before
 and the state after, and what the batch has to do follows from these (`planning/replay.py`). The
-planner runs in the driver where there is a desk (`desk.py`), or else in the process of the source,
-behind `plan_door.py`, and polls the logs: a cheap counter first, the facts when it has moved or a
+planner runs in the driver where there is a desk (`desk.py`), or else in the process of the source
+(`plan_door.py`), and polls the logs: a cheap counter first, the facts when it has moved or a
 timer may have. A poll that finds nothing gives back the offset it was given, to the byte, and Spark
 runs no batch.
 
@@ -24,12 +24,13 @@ from tidegate.logs.store_log import StoreLog
 from tidegate.planning import BatchPlan, PlannerState, plan
 from tidegate.planning.assignment import lanes_of
 from tidegate.planning.facts import Offsets
-from tidegate.spark.plan_door import BEGINNING
 from tidegate.spark.spec import Job
 from tidegate.spark.watch import Watch
 from tidegate.store.catalog import queries
 from tidegate.store.steps import reached
 
+BEGINNING: Final = {"state": "beginning", "told": ""}
+"""The offset before the first plan: a symbol, for Spark asks for it again in every replay."""
 HOLD: Final = 3600.0
 """Seconds between two renewals of what a quiet job holds back from retention."""
 

@@ -100,6 +100,11 @@ def session(
         return builder.getOrCreate()
 
 
+def on_connect(spark: SparkSession) -> bool:
+    """Whether the driver is elsewhere, behind Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def _submitted(builder: SparkSession.Builder, asked: Mapping[str, str]) -> SparkSession:
     """A session of a program that `spark-submit` has started: its word comes before our defaults.
 

@@ -17,7 +17,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +30,10 @@ from tidegate.planning.behind import refuse_unclear_next
 from tidegate.planning.policy import Policy, Release, Strategy
 from tidegate.planning.query import Query
 from tidegate.spark.batches import batch_function, runner_of
-from tidegate.spark.desk import place_for
 from tidegate.spark.joins import JoinText, check_row_by_row
 from tidegate.spark.keys import divides_by_key
 from tidegate.spark.log_policy import described
-from tidegate.spark.plan_door import source_of
-from tidegate.spark.plan_source import Planner
+from tidegate.spark.plan_door import Plans, source_of
 from tidegate.spark.running import (
     RunningJob,
     Startable,
@@ -73,14 +70,14 @@ class SlicesJob(Startable):
         """
         refuse_finished(self.job)
         runner_of(self.spark, self.job).prepare()
-        desk = place_for(self.spark, partial(Planner, self.job))
-        source = source_of(self.job, desk)
+        plans = Plans(self.job)
+        source = source_of(self.spark, plans)
         self.spark.dataSource.register(source)
         writer = (
             self.spark.readStream.format(source.name())
             .load()
             .writeStream.option("checkpointLocation", self.checkpoint)
-            .foreachBatch(batch_function(self.job, desk))
+            .foreachBatch(batch_function(self.job, plans))
         )
         return started(writer, self.job, available_now=available_now, every=every)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client
 from typing import Any
@@ -15,21 +14,21 @@ from tests.spark.jobs.world import Both, S, World
 
 from tidegate.errors import ConflictError
 from tidegate.spark import batches, desk
-from tidegate.spark.batches import PlanRow, plan_of
-from tidegate.spark.plan_door import BEGINNING
-from tidegate.spark.plan_source import Planner
+from tidegate.spark.batches import plan_of
+from tidegate.spark.plan_door import PlanRow, Plans
+from tidegate.spark.plan_source import BEGINNING
 from tidegate.spark.spec import Job
 
 
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each plan came from the desk; every one is compared with the row that Spark has."""
+    """Whether each plan was known here; every one is compared with the row that Spark has."""
     found: list[bool] = []
 
-    def looked(plans: DataFrame, number: int, place: desk.Place | None) -> PlanRow:
-        used = plan_of(plans, number, place)
-        assert used == plan_of(plans, number, None)
-        found.append(desk.planned(place) is not None)
+    def looked(rows: DataFrame, number: int, known: PlanRow | None) -> PlanRow:
+        used = plan_of(rows, number, known)
+        assert used == plan_of(rows, number, None)
+        found.append(used is known)
         return used
 
     monkeypatch.setattr(batches, "plan_of", looked)
@@ -82,7 +81,7 @@ def test_a_planner_that_fails_says_so_to_its_source(world: World) -> None:
 
 
 def test_a_planner_that_cannot_be_opened_says_so_to_its_source(world: World) -> None:
-    def away() -> None:
+    def away() -> Plans:
         raise ConflictError("away", "the catalog is away")
 
     place = desk.place_for(world.spark, away)
@@ -127,7 +126,7 @@ def test_where_there_is_no_desk_the_source_plans_by_itself(
 
 
 def _place(world: World, job: Job) -> desk.Place:
-    place = desk.place_for(world.spark, partial(Planner, job))
+    place = desk.place_for(world.spark, lambda: Plans(job))
     assert place is not None
     return place
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +22,7 @@ from tidegate import errors
 from tidegate.eventtime.instants import format_duration, format_instant
 from tidegate.logs.log import Log
 from tidegate.logs.store_log import StoreLog
-from tidegate.spark.gate.door import light_source
+from tidegate.spark.gate.door import source_of
 from tidegate.spark.gate.options import gate_of, gate_schema, gate_type
 from tidegate.spark.gate.reader import GateReader
 from tidegate.spark.gate.trick import WATERMARK, gated
@@ -84,13 +85,14 @@ def read_stream(
     if fitted is not gate.policy:
         options["max_bytes"] = str(fitted.max_bytes)
     options["packed"] = "true"
-    raw = _raw(spark, GateReader(gate_of(options, names), gate_type(options), packs=True), options)
+    gate = replace(gate, policy=fitted)
+    raw = _raw(spark, GateReader(gate, gate_type(options), packs=True), options)
     return gated(raw, names, gate.event_column, within=gate.within)
 
 
 def _raw(spark: SparkSession, reader: GateReader, options: Mapping[str, str]) -> DataFrame:
     """What the source gives: by its light door, or where there is none by its name."""
-    light = light_source(spark, reader)
+    light = source_of(spark, reader)
     if light is not None:
         spark.dataSource.register(light)
         return spark.readStream.format(light.name()).load()

@@ -29,6 +29,7 @@ from tidegate import errors
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.watermark import Known
 from tidegate.planning.slices import Interval
+from tidegate.spark.session import on_connect
 from tidegate.store.store import Store
 
 OP = "_op"
@@ -131,11 +132,6 @@ def refuse_deletes(sink: Sink) -> None:
     """Refuse `late = update` where corrections would have no meaning."""
     if not sink.keeps_deletes:
         raise errors.sink_without_deletes(sink.kind)
-
-
-def on_connect(spark: SparkSession) -> bool:
-    """Whether the driver is elsewhere, behind Spark Connect."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def refuse_connect(sink: Sink, spark: SparkSession) -> None:
