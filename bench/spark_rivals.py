@@ -9,7 +9,7 @@ nobody chooses otherwise; its results go to Parquet files.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,9 +24,11 @@ from pyspark.sql import functions as F
 from bench.spark_rows import DISORDER, SCHEMA, STREAM, files
 from tidegate.spark import FilesSink, windows
 from tidegate.spark.arrow_types import spark_schema
-from tidegate.spark.session import DEFAULTS
+from tidegate.spark.session import defaults_on
 from tidegate.spark.sinks.files import read_files
 from tidegate.store import Store
+
+CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 @dataclass(frozen=True)
@@ -152,9 +154,16 @@ def stock(
 
 
 @contextmanager
-def as_installed(spark: SparkSession) -> Iterator[None]:
-    """Meanwhile the session keeps state as Spark does by itself, and not as we chose."""
-    ours = {key: value for key, value in DEFAULTS.items() if ".stateStore." in key}
+def as_installed(spark: SparkSession, keeping: Sequence[str] = ()) -> Iterator[None]:
+    """Meanwhile the session keeps state and checkpoints as Spark does by itself.
+
+    `keeping`: settings of ours that stay as they are.
+    """
+    ours = {
+        key: text
+        for key, text in defaults_on("local").items()
+        if (".stateStore." in key or key == CHECKPOINTS) and key not in keeping
+    }
     for key in ours:
         spark.conf.unset(key)
     try:

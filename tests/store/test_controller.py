@@ -20,7 +20,13 @@ from tidegate.store import Scaling, Store
 from tidegate.store.catalog import leases, marks, streams
 from tidegate.store.catalog.schema import segments, writers
 from tidegate.store.controller import INTERVAL, MarkController, run_due_cycle
-from tidegate.store.mark_cycle import EMBEDDED_INTERVAL, EmbeddedMarks, Lease, run_cycle
+from tidegate.store.mark_cycle import (
+    EMBEDDED_INTERVAL,
+    EmbeddedMarks,
+    Lease,
+    run_cycle,
+    run_useful_cycle,
+)
 from tidegate.testing import ManualClock
 
 
@@ -125,19 +131,53 @@ def test_the_first_mark_can_be_delayed(orders: Store, clock: ManualClock) -> Non
     assert list(controller.cycle()) == ["orders"]
 
 
-def test_without_a_controller_a_due_cycle_runs_once_per_interval(
+def test_without_a_controller_those_who_note_run_a_cycle_once_per_interval(
     orders: Store, clock: ManualClock
 ) -> None:
     embedded = EmbeddedMarks(orders)
     for time in (1, 2):
         note(orders, "orders", "w", time, s0_e0=time)
-        embedded("orders")
+        embedded.noted("orders")
     assert [mark.lower for mark in marks_of(orders, "orders")] == [1]
     clock.advance(EMBEDDED_INTERVAL)
-    embedded("orders")
+    embedded.noted("orders")
     assert [mark.lower for mark in marks_of(orders, "orders")] == [1, 2]
     assert run_due_cycle(orders, "orders") is None
     assert run_due_cycle(orders, "nowhere") is None
+
+
+def test_whoever_plans_has_the_mark_of_every_note_at_once(orders: Store) -> None:
+    noting, planning = EmbeddedMarks(orders), EmbeddedMarks(orders)
+    for time in (1, 2, 3):  # all in one interval
+        note(orders, "orders", "w", time, s0_e0=time)
+        noting.noted("orders")
+        planning.planned("orders")
+        assert [mark.lower for mark in marks_of(orders, "orders")][-1] == time
+
+
+def test_a_cycle_that_would_change_nothing_is_not_run(orders: Store, clock: ManualClock) -> None:
+    planning = EmbeddedMarks(orders)
+    planning.planned("orders")  # nobody has ever noted
+    assert run_useful_cycle(orders, "nowhere") is None
+    note(orders, "orders", "w", 1, s0_e0=1)
+    assert run_useful_cycle(orders, "orders") is not None
+    assert run_useful_cycle(orders, "orders") is not None  # now the writer is behind its own mark
+    clock.advance(EMBEDDED_INTERVAL)
+    assert run_useful_cycle(orders, "orders") is None
+    say_goodbye(orders, "orders", "w")
+    planning.planned("orders")
+    assert not is_scheduled(orders, "orders")
+
+
+def test_whoever_plans_drops_a_writer_that_is_silent(orders: Store, clock: ManualClock) -> None:
+    planning = EmbeddedMarks(orders)
+    note(orders, "orders", "w", 1, s0_e0=1)
+    note(orders, "orders", "silent", None)
+    planning.planned("orders")
+    assert marks_of(orders, "orders") == []
+    clock.advance(timedelta(seconds=30))
+    planning.planned("orders")
+    assert [mark.lower for mark in marks_of(orders, "orders")] == [1]
 
 
 def test_a_due_cycle_is_left_to_the_controller_that_holds_the_bucket(

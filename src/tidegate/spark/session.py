@@ -40,6 +40,17 @@ DEFAULTS: Final[dict[str, str]] = {
 }
 """Settings that may also be changed on a running session."""
 
+ON_THIS_MACHINE: Final[dict[str, str]] = {
+    # Spark's own choice sets the mode of every file of a checkpoint by a process of its own, some
+    # thirty milliseconds for each of the logs of a batch. Renames on a local disk are as good. On
+    # HDFS they are not: there a file that is written again would keep its old content.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing"
+        ".FileSystemBasedCheckpointFileManager"
+    ),
+}
+"""Settings of a session whose driver and executors are one process: its checkpoints are here."""
+
 ARROW: Final[dict[str, str]] = {
     "ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "true",
     "ARROW_ENABLE_NULL_CHECK_FOR_GET": "false",
@@ -82,8 +93,8 @@ def session(
     builder = SparkSession.builder.appName(name)
     if remote is None and master is None and SUBMITTED in os.environ:
         return _submitted(builder, asked)
-    chosen = {**DEFAULTS, **asked}
     where = remote or master or os.environ.get("SPARK_MASTER", "local[*]")
+    chosen = {**defaults_on(where), **asked}
     if remote is not None:
         builder = builder.remote(remote)
     else:
@@ -96,8 +107,21 @@ def session(
         builder = builder.config(key, value)
     for name, value in ARROW.items():
         os.environ.setdefault(name, value)
-    with light_home(where.startswith("local")):
+    with light_home(_is_here(where)):
         return builder.getOrCreate()
+
+
+def defaults_on(master: str) -> dict[str, str]:
+    """What a running session may be brought up to, by where it runs.
+
+    >>> set(defaults_on("local[2]")) - set(defaults_on("spark://host:7077"))
+    {'spark.sql.streaming.checkpointFileManagerClass'}
+    """
+    return {**DEFAULTS, **(ON_THIS_MACHINE if _is_here(master) else {})}
+
+
+def _is_here(master: str) -> bool:
+    return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def on_connect(spark: SparkSession) -> bool:
@@ -114,7 +138,7 @@ def _submitted(builder: SparkSession.Builder, asked: Mapping[str, str]) -> Spark
         builder = builder.config(key, value)
     made = builder.getOrCreate()
     told = made.sparkContext.getConf()
-    for key, value in DEFAULTS.items():
+    for key, value in defaults_on(str(made.sparkContext.master)).items():
         if key not in asked and not told.contains(key):
             made.conf.set(key, value)
     return made

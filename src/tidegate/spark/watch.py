@@ -23,7 +23,9 @@ from tidegate.planning.facts import Offsets, StreamFacts
 from tidegate.store.store import Store
 
 POLL: Final = 0.1
-"""Seconds between two looks at the counters of the logs."""
+"""Seconds between two looks at the counters of logs that are quiet."""
+FIRST_POLL: Final = 0.01
+"""The same right after something was found; it doubles with every look that finds nothing."""
 TIMERS: Final = 1.0
 """Seconds after which a quiet log is planned again: somebody may have become idle."""
 
@@ -39,6 +41,7 @@ class Watch:
         self._now: Instant | None = None
         self._quiet: tuple[Any, Any] | None = None
         self._polled = self._looked = float("-inf")
+        self._pause = FIRST_POLL
 
     def stop_at_what_is_there(self) -> None:
         """Go no further than what there is now, by rows and by the clock."""
@@ -59,8 +62,9 @@ class Watch:
             return False
         if self._ends is not None:
             return bool(self._quiet[1][1] == beside)
-        time.sleep(max(self._polled + POLL - time.monotonic(), 0.0))
+        time.sleep(max(self._polled + self._pause - time.monotonic(), 0.0))
         self._polled = time.monotonic()
+        self._pause = min(2 * self._pause, POLL)
         unchanged = self._quiet[1] == (self.versions(), beside)
         return unchanged and self._polled - self._looked < TIMERS
 
@@ -85,8 +89,9 @@ class Watch:
         self._quiet = (start, (versions, beside))
 
     def found_something(self) -> None:
-        """Forget about that."""
+        """Forget about that, and look again soon: where something came, more may follow."""
         self._quiet = None
+        self._pause = FIRST_POLL
 
 
 def _latest(log: Log) -> Offsets:

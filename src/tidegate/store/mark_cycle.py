@@ -4,8 +4,9 @@ What a cycle decides is pure. Here it is given the catalog's facts of one moment
 state and the writers it drops are written in one transaction, if the lease is held and the state is
 still the one that was seen: a lost race changes nothing.
 
-Without any controller process whoever notes or plans runs a due cycle of that stream, under a short
-lease of its bucket, at most once per interval.
+Without any controller process whoever notes runs a cycle of that stream at most once per interval,
+and whoever plans when it is of use: in one transaction that takes the lease of the bucket and gives
+it back.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ FIRST_MARK_DELAY: Final = timedelta(0)
 """Before the first mark of a stream: none, for a writer that will note registers when it opens."""
 EMBEDDED_INTERVAL: Final = timedelta(milliseconds=200)
 """Between two cycles run by those who note: two polls of an idle job."""
-EMBEDDED_LEASE: Final = timedelta(seconds=5)
-"""For one embedded cycle; it is given back at its end, and lapses only after a crash."""
+
+LOOK_INTERVAL: Final = timedelta(seconds=1)
+"""Between two looks of those who plan, while nobody notes: writers are silent for longer."""
 
 _log = logging.getLogger(__name__)
 
@@ -65,22 +67,12 @@ def run_cycle(
     if seen is None:
         return None
     now = store.clock()
-    policy = MarkPolicy(seen.stream.config.mark_timeout, first_mark_delay)
-    done = cycle(seen.generation, seen.writers, seen.lineage, now=now, policy=policy)
+    done = _decided(seen, now, first_mark_delay)
 
     def work(on: Connection) -> None:
         if not leases.hold(on, lease.owner, lease.bucket, lease.token):
             raise Fenced
-        if not marks.save(on, seen, done.state, now):
-            raise _Lost
-        if done.mark is not None and not marks.append(
-            on, seen.stream.id, done.mark, after=seen.last_number, now=now
-        ):
-            raise _Lost
-        for gone in done.dropped:
-            marks.drop_writer(on, seen.stream.id, gone.writer, seen.versions[gone.writer])
-        if not done.scheduled:
-            marks.unschedule(on, seen.stream.id)
+        _write_down(on, seen, done, now)
 
     try:
         store.database.write(work)
@@ -89,50 +81,121 @@ def run_cycle(
     return done
 
 
+def _decided(seen: marks.Schedule, now: Instant, first_mark_delay: timedelta) -> Cycle:
+    policy = MarkPolicy(seen.stream.config.mark_timeout, first_mark_delay)
+    return cycle(seen.generation, seen.writers, seen.lineage, now=now, policy=policy)
+
+
+def _write_down(on: Connection, seen: marks.Schedule, done: Cycle, now: Instant) -> None:
+    if not marks.save(on, seen, done.state, now):
+        raise _Lost
+    if done.mark is not None and not marks.append(
+        on, seen.stream.id, done.mark, after=seen.last_number, now=now
+    ):
+        raise _Lost
+    for gone in done.dropped:
+        marks.drop_writer(on, seen.stream.id, gone.writer, seen.versions[gone.writer])
+    if not done.scheduled:
+        marks.unschedule(on, seen.stream.id)
+
+
 def run_due_cycle(
     store: Store, stream: str, *, interval: timedelta = EMBEDDED_INTERVAL
 ) -> Cycle | None:
     """Run a stream's cycle if one is due and nobody holds its bucket; none: nothing was done."""
-    found = store.database.read(lambda on: marks.last_cycle(on, stream))
-    now = store.clock()
-    # A clock that stepped back must not stop the marks until it has caught up.
-    if found is None or 0 <= now - found[1] < micros(interval):
-        return None
-    owner, bucket = f"embedded/{uuid4().hex[:12]}", found[0]
+
+    def due(on: Connection) -> bool:
+        found = marks.last_cycle(on, stream)
+        return found is not None and not _too_early(store.clock(), found[1], interval)
+
+    return _run_at_once(store, stream, lambda on, _: due(on)) if store.database.read(due) else None
+
+
+def run_useful_cycle(store: Store, stream: str) -> Cycle | None:
+    """Run a stream's cycle if it would change anything, however soon after the last.
+
+    For whoever plans: a planner that sees the rows of a note is to see its mark too, or it would
+    need one batch for each.
+    """
+
+    def useful(on: Connection, seen: marks.Schedule | None = None) -> bool:
+        found = seen or marks.schedule(on, stream)
+        if found is None:
+            return False
+        done = _decided(found, store.clock(), FIRST_MARK_DELAY)
+        moved = done.mark is not None or done.state != found.generation
+        return moved or bool(done.dropped) or not done.scheduled
+
+    return _run_at_once(store, stream, useful) if store.database.read(useful) else None
+
+
+def _run_at_once(
+    store: Store, stream: str, wanted: Callable[[Connection, marks.Schedule], bool]
+) -> Cycle | None:
+    """A cycle in one transaction; whoever else comes meanwhile waits for it, and asks again."""
     if store.database.read(leases.missing):
         store.database.write(leases.ensure)
-    expires_at = now + micros(EMBEDDED_LEASE)
-    taken = store.database.write(lambda on: leases.take(on, owner, [bucket], now, expires_at))
-    if bucket not in taken:
-        return None
+    owner = f"embedded/{uuid4().hex[:12]}"
+
+    def work(on: Connection) -> Cycle | None:
+        now = store.clock()
+        found = marks.last_cycle(on, stream)
+        if found is None or not leases.take(on, owner, [found[0]], now, expires_at=now):
+            return None
+        done, seen = None, marks.schedule(on, stream)
+        if seen is not None and wanted(on, seen):
+            done = _decided(seen, now, FIRST_MARK_DELAY)
+            _write_down(on, seen, done, now)
+        leases.release(on, owner, [found[0]])
+        return done
+
     try:
-        return run_cycle(store, stream, Lease(owner, bucket, taken[bucket]))
-    except Fenced:
+        return store.database.write(work)
+    except _Lost:
         return None
-    finally:
-        store.database.write(lambda on: leases.release(on, owner, [bucket]))
+
+
+def _too_early(now: Instant, last: Instant, interval: timedelta) -> bool:
+    # A clock that stepped back must not stop the marks until it has caught up.
+    return 0 <= now - last < micros(interval)
 
 
 class EmbeddedMarks:
-    """What a store does after each note when it is its own controller. Thread safe."""
+    """What a store does for the marks when it is its own controller. Thread safe."""
 
     def __init__(self, store: Store, interval: timedelta = EMBEDDED_INTERVAL) -> None:
         self.store = store
         self.interval = interval
-        self._looked_at: dict[str, Instant] = {}
+        self._asked_at: dict[str, Instant] = {}
+        self._looked: dict[str, tuple[marks.Pulse, Instant]] = {}
 
-    def __call__(self, stream: str) -> None:
-        """Run the stream's cycle if it is due; the catalog is asked once per interval."""
+    def noted(self, stream: str) -> None:
+        """After a note: run the cycle if it is due; the catalog is asked once per interval."""
         now = self.store.clock()
-        if (
-            0
-            <= now - self._looked_at.get(stream, now - micros(self.interval))
-            < micros(self.interval)
-        ):
+        last = self._asked_at.get(stream)
+        if last is not None and _too_early(now, last, self.interval):
             return
-        self._looked_at[stream] = now
+        self._asked_at[stream] = now
         # The note stands already, and must not seem to have failed because a cycle did.
         survive(lambda: run_due_cycle(self.store, stream, interval=self.interval))
+
+    def planned(self, stream: str) -> None:
+        """Before a plan: run the cycle if it is of use, and there may be one that is.
+
+        That is so when a writer has noted since the last look; and now and then all the same, for a
+        silent writer is dropped by a cycle, and where all are silent nobody notes.
+        """
+        survive(lambda: self._look(stream))
+
+    def _look(self, stream: str) -> None:
+        pulse = self.store.database.read(lambda on: marks.pulse(on, stream))
+        now, seen = self.store.clock(), self._looked.get(stream)
+        if pulse.at_rest or (
+            seen is not None and seen[0] == pulse and _too_early(now, seen[1], LOOK_INTERVAL)
+        ):
+            return
+        run_useful_cycle(self.store, stream)
+        self._looked[stream] = pulse, now
 
 
 def survive(act: Callable[[], object]) -> None:

@@ -97,13 +97,16 @@ class Store:
         store = Store(database, DataFiles(where), clock=clock, registry=registry)
         if embedded_marks:
             store._marks = EmbeddedMarks(store)
-            store.on_note.append(store._marks)
+            store.on_note.append(store._marks.noted)
         return store
 
     def see_to_marks(self, name: str) -> None:
-        """Run the mark cycle of a stream if it is due, nobody else does, and it is ours to run."""
+        """Run the mark cycle of a stream if it is of use, nobody else does, and it is ours to run.
+
+        For whoever is about to plan.
+        """
         if self._marks is not None:
-            self._marks(name)
+            self._marks.planned(name)
 
     def noted(self, name: str) -> None:
         """Tell whoever waits for notes that a stream has got one."""

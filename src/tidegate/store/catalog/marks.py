@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, exists, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -121,6 +121,39 @@ def in_buckets(on: Connection, buckets: Collection[int]) -> list[StreamRecord]:
     names = on.execute(question.order_by(streams.c.name)).scalars().all()
     found = (stream_questions.find(on, name) for name in names)
     return [stream for stream in found if stream is not None]
+
+
+class Pulse(NamedTuple):
+    """What must change before a cycle can be of use, but for time that passes."""
+
+    scheduled: bool
+    writers: int
+    """Known ones."""
+    versions: int
+    cycled_at: Instant
+
+    @property
+    def at_rest(self) -> bool:
+        """There is no cycle to run."""
+        return not (self.scheduled or self.writers)
+
+
+def pulse(on: Connection, name: str) -> Pulse:
+    """The pulse of a stream; at rest where there is none by this name."""
+    known = (writers.c.stream_id == streams.c.id) & writers.c.notes_time
+    question = (
+        select(
+            streams.c.scheduled,
+            func.count(writers.c.name),
+            func.coalesce(func.sum(writers.c.version), 0),
+            streams.c.cycled_at,
+        )
+        .outerjoin(writers, known)
+        .where(streams.c.name == name)
+        .group_by(streams.c.id)
+    )
+    row = on.execute(question).one_or_none()
+    return Pulse(False, 0, 0, 0) if row is None else Pulse(*row)
 
 
 def last_cycle(on: Connection, name: str) -> tuple[int, Instant] | None:
