@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.eventtime.lateness import Late
 from tidegate.eventtime.watermark import UNKNOWN, Known
-from tidegate.logs.log import EVENT_TIME, Log
+from tidegate.logs.log import EVENT_TIME, Log, open_log
 from tidegate.planning.batch import BatchPlan, StreamPlan
 from tidegate.planning.facts import Spans
 from tidegate.planning.policy import Policy
@@ -181,6 +181,7 @@ def _tasks(
     since: Known,
 ) -> list[LateTask]:
     routed = routes(job.policy)
+    log = open_log(log.describe())  # as it is now: it may have more columns than the job knows
     if routed:
         late_stream(store, log, name + SUFFIX)
     w = stream.watermark_before

@@ -219,6 +219,30 @@ def test_rows_before_1970_are_bad_rows_with_the_reason(bare: World) -> None:
     assert (figures(loop)["late"], figures(loop)["lost"], figures(loop)["bad"]) == (0, 0, 3)
 
 
+def test_the_first_instant_of_1970_is_a_bad_row_where_spark_would_drop_it(bare: World) -> None:
+    bare.stream()
+    bare.append([("a", 1, -5), ("a", 2, 0), ("a", 3, 0.000001), ("a", 4, 12)])
+    loop = alone(bare, windows=None, last_use="once")
+    loop.run()
+    resumed(loop).run()
+    assert ids(loop) == [3, 4]
+    told = sorted(row["reason"] for row in bare.read("orders.errors"))
+    assert told == ["before 1970", "the first instant of 1970"]
+    assert (figures(loop)["lost"], figures(loop)["bad"]) == (0, 2)
+
+
+def test_a_late_row_has_the_columns_that_were_added_while_its_query_ran(bare: World) -> None:
+    bare.stream()
+    bare.append([("a", 1, 5), ("a", 2, 35)])
+    loop = Loop(bare, {"orders": gate(bare)}, Checkpoint(), available_now=False)
+    loop.run()
+    bare.store.alter_stream("orders", add_columns=[pa.field("city", pa.string())])
+    bare.append([("a", 3, 6), ("a", 4, 45)], writer="new", city="Rome")
+    loop.run()  # with the planner that it began with
+    [row] = bare.read("orders.late")
+    assert (row["v"], row["city"]) == (3, "Rome")
+
+
 def test_a_column_that_is_added_meanwhile_changes_nothing_for_a_query_that_runs(
     bare: World,
 ) -> None:

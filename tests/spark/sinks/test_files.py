@@ -128,6 +128,18 @@ def test_whether_a_batch_is_there_is_asked_without_listing(
     assert sink.settled(batch_of(2)) is None
 
 
+def test_a_batch_behind_the_gate_is_known_by_what_its_sources_answered(tmp_path: Path) -> None:
+    sink = FilesSink(tmp_path)
+    run(sink, batch_of(1, plan='{"source:a": "1", "source:b": "2"}'), [numbered(0, 5)])
+    # Another source may be left over, or not yet have spoken.
+    for same in ('{"source:b": "2", "source:a": "1"}', '{"source:a": "1", "source:old": "7"}'):
+        assert run(sink, batch_of(1, plan=same), [numbered(0, 1)]) == 5
+    with pytest.raises(TidegateError) as other:
+        run(sink, batch_of(1, plan='{"source:a": "9"}'), [numbered(0, 5)])
+    assert other.value.code == "sink-fenced"
+    assert numbers(tmp_path) == list(range(5))
+
+
 # ---- what failed attempts leave ----
 
 

@@ -24,7 +24,7 @@ from tidegate.spark import totals
 from tidegate.spark.gate.offsets import fingerprint
 from tidegate.spark.gate.siblings import Said, said, sources_of
 from tidegate.spark.results import write_frame
-from tidegate.spark.sinks.sink import Batch, FrameSink, Sink
+from tidegate.spark.sinks.sink import Batch, FrameSink, Sink, agree
 from tidegate.store.catalog import progress, queries
 from tidegate.store.catalog.chunks import SegmentSealed
 from tidegate.store.shared import shared_store
@@ -102,7 +102,7 @@ class GateRunner:
         )
         queries.check(found, step)
         if found is not None and found.batch == step.batch:
-            if not same_plan(found.totals.get("plan", {}), plan):
+            if not agree(found.totals.get("plan", {}), plan):
                 raise queries.fenced(step, found)
             _run_through(rows)
             return
@@ -115,6 +115,7 @@ class GateRunner:
             frontier=frontier,
             finished=finished,
             columns=self.job.columns,
+            plan=json.dumps(plan, sort_keys=True),
         )
         written, count = self._written(rows, batch)
         reached("gate batch: before commit")
@@ -269,19 +270,6 @@ def _with_dropped(counts: Mapping[str, Any], operators: Mapping[str, Any]) -> di
     """Counts with the rows that Spark's operators have dropped by themselves."""
     dropped = sum(detail["dropped"] for detail in operators.values())
     return {**counts, "dropped_by_spark": counts.get("dropped_by_spark", 0) + dropped}
-
-
-def same_plan(kept: Mapping[str, str], plan: Mapping[str, str]) -> bool:
-    """Whether a batch that was committed is this one: no source has answered otherwise.
-
-    In the first batch of a run it is not yet known which sources are left over from another one.
-
-    >>> same_plan({"source:a": "1", "source:old": "7"}, {"source:a": "1"})
-    True
-    >>> same_plan({"source:a": "1"}, {"source:a": "2"})
-    False
-    """
-    return all(kept[name] == plan[name] for name in kept.keys() & plan.keys())
 
 
 def _run_through(rows: DataFrame) -> None:

@@ -34,7 +34,6 @@ from tidegate.spark.arrow_types import arrow_schema, cast
 from tidegate.spark.gate.offsets import BEGINNING, Offset
 from tidegate.spark.gate.packs import packed, row_type
 from tidegate.spark.gate.planner import GatePlanner
-from tidegate.spark.gate.routing import EPOCH
 from tidegate.spark.gate.spec import Gate
 from tidegate.spark.gate.trick import WATERMARK
 from tidegate.spark.rows import read_rows
@@ -52,6 +51,8 @@ class Judge:
     plan: StreamPlan
     behind: Known
     at: Instant
+    earliest: Instant
+    """Spark cannot judge what lies before it."""
 
     @staticmethod
     def of(gate: Gate, offset: Offset, plan: StreamPlan) -> Judge:
@@ -62,15 +63,15 @@ class Judge:
         at = 0 if offset.judge is UNKNOWN else offset.judge + 1
         if timeless:
             # It is never late, only slow to commit; Spark would take it for late.
-            return Judge(small, offset.judge, at)
+            return Judge(small, offset.judge, at, gate.earliest)
         if gate.policy.late is Late.NEXT and plan.closed is not UNKNOWN:
-            return Judge(small, plan.closed - 1, plan.closed)
-        return Judge(small, UNKNOWN, at)
+            return Judge(small, plan.closed - 1, plan.closed, gate.earliest)
+        return Judge(small, UNKNOWN, at, gate.earliest)
 
     def kept(self, times: Numbers) -> tuple[Numbers, Numbers]:
         """The numbers of the rows that go through, and their times."""
         judged = self.plan.judge(times)
-        away = judged.before_start | (times < EPOCH)
+        away = judged.before_start | (times < self.earliest)
         later = np.zeros(len(times), dtype=np.bool_)
         if self.behind is UNKNOWN:
             away |= judged.lost
@@ -84,13 +85,13 @@ class Judge:
     @property
     def doubtful_below(self) -> Instant:
         """Only rows before this can be other than plain."""
-        w, origin = self.plan.watermark_before, self.plan.origin
-        return max(
-            EPOCH,
-            EPOCH if w is UNKNOWN else w + 1,
-            EPOCH if origin is UNKNOWN else origin,
-            EPOCH if self.behind is UNKNOWN else self.behind + 1,
-        )
+        w, origin, behind = self.plan.watermark_before, self.plan.origin, self.behind
+        known = [
+            *([] if w is UNKNOWN else [w + 1]),
+            *([] if origin is UNKNOWN else [origin]),
+            *([] if behind is UNKNOWN else [behind + 1]),
+        ]
+        return max([self.earliest, *known])
 
 
 @dataclass

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from tidegate.eventtime.instants import Instant, micros
-from tidegate.eventtime.lateness import LastUse
+from tidegate.eventtime.lateness import LastUse, Once
 from tidegate.eventtime.watermark import Known
 from tidegate.logs.log import Description, Log, open_log
 from tidegate.planning.policy import Policy, Strategy
@@ -17,6 +17,7 @@ from tidegate.store.shared import shared_store
 from tidegate.store.store import Store
 
 SECOND: Final = timedelta(seconds=1)
+EPOCH: Final = 0
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,14 @@ class Gate:
         if self.exact_ends:
             return grid_of(self.use)
         return SECOND if self.policy.watermark is Strategy.PROCESSING else FINEST
+
+    @property
+    def earliest(self) -> Instant:
+        """The first time that Spark's operators can judge: its watermark begins at 1970.
+
+        Those that drop rows at the watermark drop rows of that very instant too.
+        """
+        return EPOCH + isinstance(self.use, Once)
 
     def store(self) -> Store:
         """The store that keeps its record, and its late and bad rows."""

@@ -177,7 +177,7 @@ class FilesSink(TaskSink):
                 raise errors.files_differ(name, f'column "{field.name}"', has, asked)
 
     def _check_plan(self, there: Manifest, batch: Batch) -> None:
-        if there.plan != batch.plan:
+        if not batch.is_planned_as(there.plan):
             raise errors.sink_fenced(
                 f'"{self._results.name}"',
                 batch.job,

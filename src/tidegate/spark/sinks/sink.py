@@ -17,7 +17,8 @@ database) steps 2 and 4, and one without (console) may see a batch twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
@@ -58,12 +59,35 @@ class Batch:
     plan: str = ""
     _hooks: list[Any] = field(default_factory=list, repr=False, compare=False)
 
+    def is_planned_as(self, kept: str) -> bool:
+        """Whether a batch of this name that was kept with that plan is this one.
+
+        Behind the gate a plan has a part for every source, as a JSON object.
+        """
+        if kept == self.plan or not self.plan.startswith("{"):
+            return kept == self.plan
+        # Written before plans were kept, it says nothing.
+        return agree(json.loads(kept or "{}"), json.loads(self.plan))
+
     def in_commit(self, work: Any) -> None:
         """Have `work(connection)` run inside the catalog transaction that commits this batch.
 
         What it changes in that database happens exactly when the batch is committed, and once.
         """
         self._hooks.append(work)
+
+
+def agree(kept: Mapping[str, str], plan: Mapping[str, str]) -> bool:
+    """Whether no source has answered otherwise.
+
+    In the first batch of a run it is not yet known which sources are left over from another one.
+
+    >>> agree({"source:a": "1", "source:old": "7"}, {"source:a": "1"})
+    True
+    >>> agree({"source:a": "1"}, {"source:a": "2"})
+    False
+    """
+    return all(kept[name] == plan[name] for name in kept.keys() & plan.keys())
 
 
 class _AnySink:
