@@ -32,7 +32,6 @@ FIRST_MARK_DELAY: Final = timedelta(0)
 """Before the first mark of a stream: none, for a writer that will note registers when it opens."""
 EMBEDDED_INTERVAL: Final = timedelta(milliseconds=200)
 """Between two cycles run by those who note: two polls of an idle job."""
-
 LOOK_INTERVAL: Final = timedelta(seconds=1)
 """Between two looks of those who plan, while nobody notes: writers are silent for longer."""
 
@@ -104,11 +103,13 @@ def run_due_cycle(
 ) -> Cycle | None:
     """Run a stream's cycle if one is due and nobody holds its bucket; none: nothing was done."""
 
-    def due(on: Connection) -> bool:
-        found = marks.last_cycle(on, stream)
-        return found is not None and not _too_early(store.clock(), found[1], interval)
+    def due(cycled_at: Instant) -> bool:
+        return not _too_early(store.clock(), cycled_at, interval)
 
-    return _run_at_once(store, stream, lambda on, _: due(on)) if store.database.read(due) else None
+    found = store.database.read(lambda on: marks.last_cycle(on, stream))
+    if found is None or not due(found[1]):
+        return None
+    return _run_at_once(store, stream, lambda seen: due(seen.cycled_at))
 
 
 def run_useful_cycle(store: Store, stream: str) -> Cycle | None:
@@ -118,21 +119,19 @@ def run_useful_cycle(store: Store, stream: str) -> Cycle | None:
     need one batch for each.
     """
 
-    def useful(on: Connection, seen: marks.Schedule | None = None) -> bool:
-        found = seen or marks.schedule(on, stream)
-        if found is None:
-            return False
-        done = _decided(found, store.clock(), FIRST_MARK_DELAY)
-        moved = done.mark is not None or done.state != found.generation
+    def useful(seen: marks.Schedule) -> bool:
+        done = _decided(seen, store.clock(), FIRST_MARK_DELAY)
+        moved = done.mark is not None or done.state != seen.generation
         return moved or bool(done.dropped) or not done.scheduled
 
-    return _run_at_once(store, stream, useful) if store.database.read(useful) else None
+    found = store.database.read(lambda on: marks.schedule(on, stream))
+    return None if found is None or not useful(found) else _run_at_once(store, stream, useful)
 
 
 def _run_at_once(
-    store: Store, stream: str, wanted: Callable[[Connection, marks.Schedule], bool]
+    store: Store, stream: str, wanted: Callable[[marks.Schedule], bool]
 ) -> Cycle | None:
-    """A cycle in one transaction; whoever else comes meanwhile waits for it, and asks again."""
+    """A cycle in one transaction; whoever else comes meanwhile waits for it, and looks again."""
     if store.database.read(leases.missing):
         store.database.write(leases.ensure)
     owner = f"embedded/{uuid4().hex[:12]}"
@@ -143,7 +142,7 @@ def _run_at_once(
         if found is None or not leases.take(on, owner, [found[0]], now, expires_at=now):
             return None
         done, seen = None, marks.schedule(on, stream)
-        if seen is not None and wanted(on, seen):
+        if seen is not None and wanted(seen):
             done = _decided(seen, now, FIRST_MARK_DELAY)
             _write_down(on, seen, done, now)
         leases.release(on, owner, [found[0]])
