@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -42,18 +42,11 @@ class Both:
             made = spark.createDataFrame(table if len(table) else frame_like(table))
             # One small partition: what a query costs here is its number of tasks.
             self.frames[name] = (made if len(table) else made.limit(0)).coalesce(1).cache()
-        self.duckdb = duckdb.connect(config={"threads": 1})
-        for name, table in tables.items():
-            number = table.column("_window_start").cast(pa.int64())
-            self.duckdb.register(name, table.append_column("_window_number", number))
+        self.duckdb = duckdb_with(tables)
 
     @staticmethod
     def parsed(text: str) -> Statement:
         return Statement.parse(text, STREAMS)
-
-    def translated(self, text: str) -> str | Outside:
-        window = WINDOW // timedelta(microseconds=1)
-        return translate(self.parsed(text), dict.fromkeys(STREAMS, SCHEMA), window)
 
     def by_spark(self, text: str) -> pa.Table | Failed:
         statement = self.parsed(text)
@@ -65,14 +58,7 @@ class Both:
             return Failed(str(refused).splitlines()[0])
 
     def by_duckdb(self, text: str) -> pa.Table | Failed:
-        translated = self.translated(text)
-        assert isinstance(translated, str), f"{translated} in {text}"
-        try:
-            return self.duckdb.sql(translated).to_arrow_table()
-        except (duckdb.InvalidInputException, duckdb.OutOfRangeException) as refused:
-            return Failed(str(refused))
-        except duckdb.ConversionException as refused:
-            return Failed(str(refused))
+        return asked(self.duckdb, text)
 
     def difference(self, text: str) -> str:
         """What the two say differently of a query; nothing if they agree."""
@@ -81,6 +67,41 @@ class Both:
             both = isinstance(ours, Failed) and isinstance(theirs, Failed)
             return "" if both else f"duckdb: {shown(ours)}\nspark: {shown(theirs)}"
         return table_difference(ours, theirs)
+
+
+def duckdb_with(
+    tables: Mapping[str, pa.Table], few: Sequence[str] = ()
+) -> duckdb.DuckDBPyConnection:
+    """A connection with these tables; the texts of the columns in `few` as enumerations."""
+    made = duckdb.connect(config={"threads": 1})
+    for name, table in tables.items():
+        number = table.column("_window_start").cast(pa.int64())
+        made.register(f"_{name}", table.append_column("_window_number", number))
+        kinds = []
+        for column in few if len(table) else ():
+            texts = sorted({text for text in table.column(column).to_pylist() if text is not None})
+            names = ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
+            kinds.append(f"{column}::ENUM({names}) AS {column}")
+        replaced = f"REPLACE ({', '.join(kinds)})" if kinds else ""
+        made.execute(f"CREATE VIEW {name} AS SELECT * {replaced} FROM _{name}")
+    return made
+
+
+def translated(text: str) -> str | Outside:
+    window = WINDOW // timedelta(microseconds=1)
+    return translate(Both.parsed(text), dict.fromkeys(STREAMS, SCHEMA), window)
+
+
+def asked(on: duckdb.DuckDBPyConnection, text: str) -> pa.Table | Failed:
+    """What DuckDB answers to a query that is written for Spark."""
+    words = translated(text)
+    assert isinstance(words, str), f"{words} in {text}"
+    try:
+        return on.sql(words).to_arrow_table()
+    except (duckdb.InvalidInputException, duckdb.OutOfRangeException) as refused:
+        return Failed(str(refused))
+    except duckdb.ConversionException as refused:
+        return Failed(str(refused))
 
 
 def frame_like(table: pa.Table) -> pa.Table:

@@ -19,8 +19,9 @@ import duckdb
 import pyarrow as pa
 
 from tidegate.eventtime.watermark import UNKNOWN, Known
+from tidegate.logs.log import OFFSET
 from tidegate.planning.slices import Interval
-from tidegate.spark.rows import FileRows, StreamRows
+from tidegate.spark.rows import PARTITION, TIMESTAMP, FileRows, StreamRows
 from tidegate.spark.shape import EVENT_TIME, Shape
 
 BATCH = 65_536
@@ -80,46 +81,59 @@ def _connection(process: int) -> duckdb.DuckDBPyConnection:
 
 def _sorted(cursor: duckdb.DuckDBPyConnection, rows: StreamRows) -> pa.Table:
     columns = ", ".join(f'"{name}"' for name in rows.columns)
-    wanted = replace(rows, columns=tuple(dict.fromkeys((*rows.columns, EVENT_TIME, "_offset"))))
+    wanted = replace(rows, columns=tuple(dict.fromkeys((*rows.columns, EVENT_TIME, OFFSET))))
     return cursor.sql(
-        f"SELECT {columns} FROM ({_from_files(wanted)}) ORDER BY {EVENT_TIME}, _offset"
+        f"SELECT {columns} FROM ({_from_files(wanted)}) ORDER BY {EVENT_TIME}, {OFFSET}"
     ).to_arrow_table()
 
 
 def _from_files(rows: StreamRows) -> str:
     assert rows.files is not None
-    columns = ", ".join(f'"{name}"' for name in rows.columns)
     a, b = rows.times
     inside = f"_event_time < make_timestamptz({b})"
     if a is not UNKNOWN:
         inside += f" AND _event_time >= make_timestamptz({a})"
-    if rows.system:
-        # A file by itself: what a row has by its place in it is then a sum, not a look-up.
-        return " UNION ALL ".join(_partly(file, rows.columns, inside) for file in rows.files)
-    parts = [_partly(file, rows.columns, inside) for file in rows.files if not file.whole]
+    parts = []
+    for file in rows.files:
+        if not file.whole:
+            some = f"file_row_number >= {file.first} AND file_row_number < {file.last}"
+            parts.append(_read([file], rows, f" WHERE {inside} AND {some}"))
     for all_inside, where in ((True, ""), (False, f" WHERE {inside}")):
         whole = [file for file in rows.files if file.whole and file.inside is all_inside]
         if whole:
-            paths = ", ".join(f"'{_quoted(file.path)}'" for file in whole)
-            parts.append(f"SELECT {columns} FROM read_parquet([{paths}]){where}")
+            parts.append(_read(whole, rows, where))
     return " UNION ALL ".join(parts)
 
 
-def _partly(file: FileRows, columns: Sequence[str], inside: str) -> str:
-    system = {
-        "_offset": f"file_row_number + {file.offset - file.first} AS _offset",
-        "_partition": f"'{_quoted(file.partition)}' AS _partition",
-        "_timestamp": f"make_timestamptz({file.committed_at}) AS _timestamp",
-    }
-    chosen = ", ".join(system.get(name, f'"{name}"') for name in columns)
-    return (
-        f"SELECT {chosen} FROM read_parquet('{_quoted(file.path)}', file_row_number = true)"
-        f" WHERE {inside} AND file_row_number >= {file.first} AND file_row_number < {file.last}"
+def _read(files: Sequence[FileRows], rows: StreamRows, where: str) -> str:
+    """Some files in one scan: a scan of its own for each would cost more than its columns.
+
+    What a row has by its file stands in a list, at the place of that file.
+    """
+    known = _by_file(files, rows) if rows.system else {}
+    chosen = ", ".join(
+        f'{known[name]} AS "{name}"' if name in known else f'"{name}"' for name in rows.columns
     )
+    paths = ", ".join(_text(file.path) for file in files)
+    return f"SELECT {chosen} FROM read_parquet([{paths}], file_row_number = true){where}"
 
 
-def _quoted(path: str) -> str:
-    return path.replace("'", "''")
+def _by_file(files: Sequence[FileRows], rows: StreamRows) -> dict[str, str]:
+    place = "[file_index::BIGINT + 1]"
+    # As strings they would be compared letter by letter; the same order, as numbers.
+    names = ", ".join(_text(name) for name in sorted({f.partition for f in rows.files or ()}))
+    first = ", ".join(f"{file.offset - file.first}" for file in files)
+    partition = ", ".join(_text(file.partition) for file in files)
+    committed = ", ".join(f"make_timestamptz({file.committed_at})" for file in files)
+    return {
+        OFFSET: f"file_row_number + ([{first}]::BIGINT[]){place}",
+        PARTITION: f"([{partition}]::ENUM({names})[]){place}",
+        TIMESTAMP: f"([{committed}]){place}",
+    }
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:

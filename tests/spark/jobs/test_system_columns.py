@@ -61,3 +61,53 @@ def test_functions_and_texts_have_the_system_columns_that_are_asked_for(world: W
     with pytest.raises(TidegateError) as refused:
         world.windows(size=10, query=_placed, system=["_file"])
     assert refused.value.code == "unknown-system-column"
+
+
+def test_both_kernels_know_the_places_of_rows_in_whole_files_and_in_parts(world: World) -> None:
+    """Many files to a task, some of them wanted in part: by time, and from the middle on.
+
+    Eleven partitions, because the name of the tenth is less than that of the second.
+    """
+    world.stream(segments=11)
+    for n in range(4):
+        world.append(
+            [(world.key(m), 100 * n + m + at, 8 * n + at) for at in (1, 5, 9) for m in range(11)]
+        )
+    there = world.read("orders", *SYSTEM)
+    world.append([(world.key(m), m, 60) for m in range(11)])
+    start = {row["_partition"]: 1 for row in there}
+    query = (
+        "SELECT _window_start, _window_end, v % 3 AS k, count(*) AS n, sum(_offset) AS places,"
+        " max(_partition) AS last, min(_partition) AS first, count(DISTINCT _partition) AS among,"
+        " count_if(_partition > '10.e0' AND _partition <> 'none') AS some, max(_timestamp) AS came,"
+        " max(CASE WHEN _partition IN ('3.e0', 'x') THEN 'three' ELSE _partition END) AS said"
+        " FROM orders GROUP BY _window_start, _window_end, v % 3"
+    )
+    truth: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for row in there:
+        if row["_offset"] >= 1:
+            truth.setdefault((row["at"] // (10 * S), row["v"] % 3), []).append(row)
+    for kernel in ("spark", "duckdb"):
+        job = world.windows(
+            size=10, query=query, name=kernel, kernel=kernel, cores=2, sink=StreamSink(kernel),
+            start={"orders": start}, watermark="events",
+        )  # fmt: skip
+        begun(job).stop()
+        found = {(r["window_start"] // (10 * S), r["k"]): r for r in world.read(kernel)}
+        assert found.keys() == truth.keys()
+        for place, rows in truth.items():
+            names = [row["_partition"] for row in rows]
+            said = ["three" if name == "3.e0" else name for name in names]
+            assert {name: found[place][name] for name in FOUND} == {
+                "n": len(rows),
+                "places": sum(row["_offset"] for row in rows),
+                "last": max(names),
+                "first": min(names),
+                "among": len(set(names)),
+                "some": sum(name > "10.e0" for name in names),
+                "came": max(row["_timestamp"] for row in rows),
+                "said": max(said),
+            }
+
+
+FOUND = ("n", "places", "last", "first", "among", "some", "came", "said")
