@@ -726,6 +726,17 @@ def unknown_job_node(job: str, node: str, known: Iterable[str]) -> InputError:
     )
 
 
+def batch_not_kept(job: str, batch: int, checkpoint: str) -> InputError:
+    """A batch of a job whose plan is not in its checkpoint."""
+    return InputError(
+        "batch-not-kept",
+        "no plan of this batch is kept",
+        detail=f'job "{job}" has no batch {batch} in the checkpoint {checkpoint}.',
+        hint="batches are numbered from 1, and Spark keeps the last hundred.",
+        fields={"job": job, "batch": batch},
+    )
+
+
 def kernel_cannot(kernel: str, reason: str) -> InputError:
     """A kernel that was asked for and cannot run the query."""
     return InputError(

@@ -820,6 +820,13 @@ TEXTS: dict[str, tuple[errors.TidegateError, str]] = {
         "Hint: stop the other driver, or go on with the checkpoint that belongs to the record; to"
         " begin anew, give the query another name, or reset it and delete its checkpoint.",
     ),
+    "batch_not_kept": (
+        errors.batch_not_kept("per-minute", 0, "/data/shop/checkpoints/per-minute"),
+        "no plan of this batch is kept\n"
+        'Detail: job "per-minute" has no batch 0 in the checkpoint'
+        " /data/shop/checkpoints/per-minute.\n"
+        "Hint: batches are numbered from 1, and Spark keeps the last hundred.",
+    ),
     "unknown_job_node": (
         errors.unknown_job_node("per-minute", "sink:per-hour", ["job", "sink:per-minute"]),
         "unknown node of a job\n"

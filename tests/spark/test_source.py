@@ -28,10 +28,9 @@ from tidegate.logs.nexmark import NexmarkLog
 from tidegate.logs.store_log import StoreLog
 from tidegate.planning.facts import Spans
 from tidegate.spark.arrow_types import spark_schema
-from tidegate.spark.source import LogReader, columns_of, read, register
-from tidegate.spark.source_bounds import Bounds
-from tidegate.spark.source_options import ReadOptions, WriteOptions
-from tidegate.spark.source_partitions import Read, pack
+from tidegate.spark.source import LogReader, bounds_of, columns_of, read, register
+from tidegate.spark.source_options import Between, ReadOptions, WriteOptions
+from tidegate.spark.source_partitions import Read, pack, runs
 from tidegate.store import Store
 from tidegate.store.catalog.schema import chunks
 from tidegate.testing import MemoryLog
@@ -73,7 +72,7 @@ def test_every_offset_is_in_one_task_and_tasks_are_equal(
         start = ends.get(name, 0) + gap
         ends[name] = start + rows
         made.append((name, start, start + rows, 0, 9))
-    packed = pack(Spans.of(made, names="abc"), tasks, least=least)
+    packed = pack(runs(Spans.of(made, names="abc")), tasks, least=least)
     wanted = sorted((name, at) for name, start, end, *_ in made for at in range(start, end))
     found = [(r.partition, at) for task in packed for r in task for at in range(r.start, r.end)]
     assert found == wanted, "each once, in order"
@@ -83,10 +82,10 @@ def test_every_offset_is_in_one_task_and_tasks_are_equal(
 
 
 def test_without_a_number_of_tasks_large_reads_are_divided_by_rows() -> None:
-    packed = pack(Spans.of([("0", 0, 50_000_000, 0, 9)]))
+    packed = pack([Read("0", 0, 50_000_000)])
     assert len(packed) >= 50
-    assert pack(Spans.of([])) == []
-    assert pack(Spans.of([("0", 5, 9, 0, 9)])) == [(Read("0", 5, 9),)]
+    assert pack(runs(Spans.of([]))) == []
+    assert pack(runs(Spans.of([("0", 5, 9, 0, 9)]))) == [(Read("0", 5, 9),)]
 
 
 # ---- options ----
@@ -115,6 +114,11 @@ PLACE = {"store": "/data/shop", "stream": "orders"}
         ({**PLACE, "from_time": "noon"}, "instant-not-parsed"),
         ({**PLACE, "from_time": "2026-01-02", "to_time": "2026-01-01"}, "bounds-crossed"),
         ({"log": "orders"}, "wrong-setting"),
+        ({**PLACE, "slices": "{}"}, "wrong-setting"),
+        ({**PLACE, "slices": '[{"to_cut": {"0.e0": 1}}]'}, "wrong-setting"),
+        ({**PLACE, "slices": '[{"until": "2026-01-01"}]'}, "unknown-setting"),
+        ({**PLACE, "slices": '[{"to_time": "noon"}]'}, "instant-not-parsed"),
+        ({**PLACE, "slices": "[]", "to_time": "2026-01-01"}, "setting-given-twice"),
     ],
 )
 def test_a_wrong_option_is_refused(options: dict[str, str], code: str) -> None:
@@ -147,7 +151,7 @@ def batches(log: StoreLog, **options: str) -> list[dict[str, Any]]:
     """What the tasks of a read would give."""
     asked = ReadOptions.parse({"log": json.dumps(log.describe()), **options})
     schema = spark_schema(log.name, columns_of(log, asked.columns))
-    reader = LogReader(log.describe(), schema, Bounds.of(log, asked), asked.tasks)
+    reader = LogReader(log.describe(), schema, bounds_of(log, asked), asked.tasks)
     return [
         row
         for task in reader.partitions()
@@ -252,6 +256,17 @@ def test_a_frame_equals_the_log_between_any_bounds(spark: SparkSession, store: S
             and a <= row["n"] < b
         ]
         assert sorted(found, key=_place) == sorted(wanted, key=_place)
+
+
+def test_several_slices_are_read_as_one_frame(spark: SparkSession, store: Store) -> None:
+    create(store, "orders", segments=2)
+    for first in range(0, 100, 20):
+        write(store, "orders", [first + (n * 7) % 20 for n in range(20)])
+    wanted = [*range(5, 31), *range(60, 80)]
+    slices = [Between(from_time=5, to_time=31), Between(from_time=60, to_time=80)]
+    frame = read(spark, store, "orders", slices=slices, tasks=3)
+    assert sorted(numbers(frame)) == wanted
+    assert numbers(read(spark, store, "orders", slices=[])) == []
 
 
 def _place(row: dict[str, Any]) -> tuple[str, int]:

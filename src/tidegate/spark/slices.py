@@ -20,7 +20,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tidegate import errors
 from tidegate.eventtime.instants import micros, parse_duration
@@ -29,6 +29,7 @@ from tidegate.logs.store_log import StoreLog
 from tidegate.planning.behind import refuse_unclear_next
 from tidegate.planning.policy import Policy, Release, Strategy
 from tidegate.planning.query import Query
+from tidegate.spark.batch_rows import rows_of_batch
 from tidegate.spark.batches import batch_function, runner_of
 from tidegate.spark.joins import JoinText, check_row_by_row
 from tidegate.spark.keys import divides_by_key
@@ -80,6 +81,14 @@ class SlicesJob(Startable):
             .foreachBatch(batch_function(self.job, plans))
         )
         return started(writer, self.job, available_now=available_now, every=every)
+
+    def rows_of(self, batch: int) -> dict[str, DataFrame]:
+        """By stream the rows that a batch has read, to see what its results were made of.
+
+        Batches are numbered from 1, as progress and late rows tell them; the checkpoint keeps the
+        last hundred. Rows have their places beside all their columns.
+        """
+        return rows_of_batch(self.spark, self.job, self.checkpoint, batch)
 
     def explain(self) -> str:
         """Which kernel runs it, and why; how its work is divided."""
@@ -239,6 +248,8 @@ def _made(
         stream: Policy.from_options({**chosen, "release": Release.TIME.value})
         for stream, chosen in (overrides or {}).items()
     }
+    for chosen in (policy, *own.values()):
+        refuse_unclear_next(query, chosen)
     if policy.late.value == "update":
         refuse_deletes(sink)
     refuse_connect(sink, spark)
@@ -297,10 +308,6 @@ def _check_full(
     """A full join says what met nobody, and so must know of every row when it came too late."""
     for given in (settings, *(overrides or {}).values()):
         policy = Policy.from_options({**given, "release": Release.TIME.value})
-        refuse_unclear_next(
-            Query.full_join(joined.driver, joined.other, before=joined.before, after=joined.after),
-            policy,
-        )
         if policy.watermark is Strategy.PROCESSING:
             text = joined.statement.fragment(joined.statement.tree)
             raise errors.join_not_by_interval("a FULL join needs event times", text)

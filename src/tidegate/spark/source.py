@@ -4,8 +4,9 @@
     spark.read.format("tidegate").option("store", "/data/shop").option("stream", "orders").load()
 
 The end is taken when the frame is made: actions on it see the same rows, however many come
-meanwhile. Bounds are cuts (offsets by partition) or event times [from, to); chunks and row groups
-that hold nothing between them are not read. Rows come as Arrow record batches.
+meanwhile. Bounds are cuts (offsets by partition) or event times [from, to), or what a plan of a job
+has read; chunks and row groups that hold nothing between them are not read. Rows come as Arrow
+record batches.
 
 `read` is the same for those who have a session and Python values at hand:
 
@@ -18,6 +19,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Final
 from weakref import WeakSet
@@ -43,8 +45,8 @@ from tidegate.spark.gate.options import asks_for_stream, gate_of, gate_type, is_
 from tidegate.spark.gate.trick import WATERMARK
 from tidegate.spark.size import parallelism
 from tidegate.spark.source_bounds import Bounds
-from tidegate.spark.source_options import ReadOptions, WriteOptions
-from tidegate.spark.source_partitions import PER_CORE, Read, pack
+from tidegate.spark.source_options import Between, ReadOptions, WriteOptions
+from tidegate.spark.source_partitions import PER_CORE, Read, pack, runs
 from tidegate.spark.workers import in_worker
 from tidegate.spark.writer import BatchWriter, StreamWriter
 from tidegate.store import Store
@@ -56,7 +58,7 @@ PARTITION: Final = "_partition"
 class TidegateSource(DataSource):
     """What `format("tidegate")` stands for. Spark makes one per frame, from its options."""
 
-    bounds: Bounds | None = None
+    bounds: tuple[Bounds, ...] | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -69,7 +71,7 @@ class TidegateSource(DataSource):
             return gate_type(self.options)
         asked = ReadOptions.parse(self.options)
         log = opened(asked)
-        self.bounds = Bounds.of(log, asked)
+        self.bounds = bounds_of(log, asked)
         return spark_schema(log.name, columns_of(log, asked.columns))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -77,7 +79,7 @@ class TidegateSource(DataSource):
         asked = ReadOptions.parse(self.options)
         log = opened(asked)
         if self.bounds is None:  # the user gave a schema
-            self.bounds = Bounds.of(log, asked)
+            self.bounds = bounds_of(log, asked)
             _follow(log, schema)
         return LogReader(log.describe(), schema, self.bounds, asked.tasks)
 
@@ -113,6 +115,11 @@ def columns_of(log: Log, columns: Sequence[str] | None) -> pa.Schema:
     return read_schema(log.name, log.schema, columns, {**system, PARTITION: pa.string()})
 
 
+def bounds_of(log: Log, asked: ReadOptions) -> tuple[Bounds, ...]:
+    """The bounds of every part; what was left open is as the log is now."""
+    return tuple(Bounds.of(log, part) for part in asked.parts)
+
+
 def _follow(log: Log, schema: StructType) -> None:
     has = spark_schema(log.name, columns_of(log, None))
     asked = {kind.name: kind.dataType for kind in schema}
@@ -135,12 +142,14 @@ class LogReader(DataSourceReader):
 
     log: Description
     schema: StructType
-    bounds: Bounds
+    bounds: tuple[Bounds, ...]
     tasks: int | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
         """The work of the tasks."""
-        packed = pack(self.bounds.spans(open_log(self.log)), self.tasks)
+        log = open_log(self.log)
+        parts = (runs(part.spans(log), number) for number, part in enumerate(self.bounds))
+        packed = pack(list(chain.from_iterable(parts)), self.tasks)
         # Without any, Spark would ask for a part that nobody has described.
         return [Task(reads) for reads in packed] or [Task()]
 
@@ -157,7 +166,8 @@ class LogReader(DataSourceReader):
         asked = columns if has_it else [name for name in columns if name != PARTITION]
         wanted = arrow_schema(self.schema)
         for read in partition.reads:
-            for batch in log.read(*read, columns=asked, times=self.bounds.times):
+            times = self.bounds[read.part].times
+            for batch in log.read(read.partition, read.start, read.end, asked, times):
                 if len(asked) < len(columns):
                     name = pa.repeat(read.partition, batch.num_rows)
                     batch = batch.append_column(PARTITION, name)
@@ -186,13 +196,15 @@ def read(
     to_cut: Mapping[str, int] | None = None,
     from_time: datetime | Instant | str | None = None,
     to_time: datetime | Instant | str | None = None,
+    slices: Sequence[Between] | None = None,
     columns: Sequence[str] | None = None,
     tasks: int | None = None,
 ) -> DataFrame:
     """A stream of a store, or any log, as a frame: between two cuts, and of that [from, to).
 
     `source`: a store or its address, then with the name of the stream; or a log. A time without a
-    zone is UTC. By default there are three tasks per core of the session.
+    zone is UTC. `slices`: instead of one pair of bounds those of a plan, as `slices_of_batch` gives
+    them. By default there are three tasks per core of the session.
     """
     options = source_options(source, stream, data)
     for name, cut in (("from_cut", from_cut), ("to_cut", to_cut)):
@@ -201,6 +213,8 @@ def read(
     for name, time in (("from_time", from_time), ("to_time", to_time)):
         if time is not None:
             options[name] = _iso(time)
+    if slices is not None:
+        options["slices"] = json.dumps([part.texts() for part in slices])
     if columns is not None:
         options["columns"] = ",".join(columns)
     cores = parallelism(spark) if tasks is None else None

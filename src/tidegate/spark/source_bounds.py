@@ -8,7 +8,7 @@ and not left out.
 >>> memory = MemoryLog()
 >>> memory.add_stream("orders", ["0"])
 >>> memory.append("orders", "0", [10, 30, 20])
->>> Bounds.of(memory.log("orders"), ReadOptions(None, None, to_time=25))
+>>> Bounds.of(memory.log("orders"), Between(to_time=25))
 Bounds(start={'0': 0}, below={'0': 3}, times=(UNKNOWN, 25))
 """
 
@@ -21,7 +21,7 @@ from tidegate.eventtime.instants import LIMIT
 from tidegate.eventtime.watermark import UNKNOWN
 from tidegate.logs.log import Log, Times
 from tidegate.planning.facts import Offsets, Spans
-from tidegate.spark.source_options import Cut, ReadOptions
+from tidegate.spark.source_options import Between, Cut
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Bounds:
     times: Times | None
 
     @staticmethod
-    def of(log: Log, asked: ReadOptions) -> Bounds:
+    def of(log: Log, asked: Between) -> Bounds:
         """The bounds that were asked for; what was left open is as the log is now."""
         partitions = log.snapshot({}).partitions
         latest = dict(zip(partitions.names, partitions.latest.tolist(), strict=True))

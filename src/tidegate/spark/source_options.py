@@ -4,8 +4,8 @@ Spark does not tell upper from lower case in the names of options, and knows not
 meaning. So each is honoured or refused here, never ignored; a wrong one lists those that are known.
 
 >>> asked = ReadOptions.parse({"store": "/data/shop", "stream": "orders", "to_time": "1970-01-02"})
->>> asked.to_time, asked.from_time, asked.columns
-(86400000000, None, None)
+>>> asked.parts, asked.columns
+((Between(from_cut=None, to_cut=None, from_time=None, to_time=86400000000),), None)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from tidegate import errors
 from tidegate.eventtime.instants import Instant, format_instant, parse_instant
@@ -32,9 +32,11 @@ READ: Final = (
     "to_cut",
     "from_time",
     "to_time",
+    "slices",
     "columns",
     "tasks",
 )
+BOUNDS: Final = ("from_cut", "to_cut", "from_time", "to_time")
 WRITE: Final = ("store", "data", "stream", "writer_id", "note_time", "bad_rows")
 
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
@@ -57,15 +59,41 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Between:
+    """How much of a log: between two cuts, and of that the times [from, to)."""
+
+    from_cut: Cut | None = None
+    to_cut: Cut | None = None
+    from_time: Instant | None = None
+    to_time: Instant | None = None
+
+    @staticmethod
+    def parse(given: Mapping[str, str]) -> Between:
+        """From texts, each of which may be missing."""
+        start, end = _time("from_time", given), _time("to_time", given)
+        if start is not None and end is not None and start > end:
+            shown = format_instant(start), format_instant(end)
+            raise errors.bounds_crossed("from_time", shown[0], "to_time", shown[1])
+        return Between(_cut("from_cut", given), _cut("to_cut", given), start, end)
+
+    def texts(self) -> dict[str, str]:
+        """The same as texts."""
+        cuts = {"from_cut": self.from_cut, "to_cut": self.to_cut}
+        times = {"from_time": self.from_time, "to_time": self.to_time}
+        return {
+            **{name: json.dumps(dict(cut)) for name, cut in cuts.items() if cut is not None},
+            **{name: format_instant(at) for name, at in times.items() if at is not None},
+        }
+
+
+@dataclass(frozen=True)
 class ReadOptions:
     """What is to be read: of a stream of a store, or of any log; and how much of it."""
 
     place: Place | None
     log: Description | None
-    from_cut: Cut | None = None
-    to_cut: Cut | None = None
-    from_time: Instant | None = None
-    to_time: Instant | None = None
+    parts: tuple[Between, ...] = (Between(),)
+    """One after the other; no row may be in two of them."""
     columns: tuple[str, ...] | None = None
     tasks: int | None = None
 
@@ -78,21 +106,13 @@ class ReadOptions:
             for name in ("store", "data", "stream"):
                 if name in given:
                     raise errors.setting_given_twice("what to read", ["log", name])
-        parsed = ReadOptions(
+        return ReadOptions(
             place=_place(given, READ) if log is None else None,
-            log=None if log is None else _json("log", log, _A_LOG),
-            from_cut=_cut("from_cut", given),
-            to_cut=_cut("to_cut", given),
-            from_time=_time("from_time", given),
-            to_time=_time("to_time", given),
+            log=None if log is None else _json("log", log, _A_LOG, dict),
+            parts=_parts(given),
             columns=_columns(given),
             tasks=_count("tasks", given),
         )
-        start, end = parsed.from_time, parsed.to_time
-        if start is not None and end is not None and start > end:
-            shown = format_instant(start), format_instant(end)
-            raise errors.bounds_crossed("from_time", shown[0], "to_time", shown[1])
-        return parsed
 
 
 @dataclass(frozen=True)
@@ -124,6 +144,9 @@ class WriteOptions:
 
 _A_CUT: Final = 'a cut like {"0.e0": 17}'
 _A_LOG: Final = "the JSON of a log's describe()"
+_SLICES: Final = "what slices_of_batch() gives: a list of from_cut, to_cut, from_time and to_time"
+
+T = TypeVar("T", dict[str, Any], list[Any])
 
 
 def _known(options: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
@@ -152,20 +175,37 @@ def _place(given: Mapping[str, str], known: Iterable[str]) -> Place:
     return Place(address, data, given["stream"])
 
 
-def _json(name: str, text: str, valid: str) -> dict[str, Any]:
+def _json(name: str, text: str, valid: str, kind: type[T]) -> T:
     try:
         found = json.loads(text)
     except ValueError:
         raise errors.wrong_setting(name, text, [valid]) from None
-    if not isinstance(found, dict):
+    if not isinstance(found, kind):
         raise errors.wrong_setting(name, text, [valid])
     return found
+
+
+def _parts(given: Mapping[str, str]) -> tuple[Between, ...]:
+    if "slices" not in given:
+        return (Between.parse(given),)
+    for name in BOUNDS:
+        if name in given:
+            raise errors.setting_given_twice("how much to read", ["slices", name])
+    parts = []
+    for part in _json("slices", given["slices"], _SLICES, list):
+        if not isinstance(part, dict) or not all(isinstance(v, str) for v in part.values()):
+            raise errors.wrong_setting("slices", given["slices"], [_SLICES])
+        for name in part:
+            if name not in BOUNDS:
+                raise errors.unknown_setting(name, BOUNDS)
+        parts.append(Between.parse(part))
+    return tuple(parts)
 
 
 def _cut(name: str, given: Mapping[str, str]) -> Cut | None:
     if name not in given:
         return None
-    found = _json(name, given[name], _A_CUT)
+    found = _json(name, given[name], _A_CUT, dict)
     if not all(isinstance(at, int) and at >= 0 for at in found.values()):
         raise errors.wrong_setting(name, given[name], [_A_CUT])
     return found

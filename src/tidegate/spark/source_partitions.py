@@ -6,15 +6,16 @@ gets fewer than `LEAST` rows while another could take them along: to start a tas
 read so few.
 
 >>> spans = Spans.of([("0", 0, 60, 0, 9), ("0", 60, 100, 0, 9), ("1", 10, 40, 0, 9)])
->>> for task in pack(spans, tasks=2, least=1):
-...     print(task)
-(Read(partition='0', start=0, end=65),)
-(Read(partition='0', start=65, end=100), Read(partition='1', start=10, end=40))
+>>> for task in pack(runs(spans), tasks=2, least=1):
+...     print([(read.partition, read.start, read.end) for read in task])
+[('0', 0, 65)]
+[('0', 65, 100), ('1', 10, 40)]
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ class Read(NamedTuple):
     partition: str
     start: int
     end: int
+    part: int = 0
+    """To which part of all that is asked for it belongs."""
 
     @property
     def rows(self) -> int:
@@ -44,9 +47,10 @@ class Read(NamedTuple):
         return self.end - self.start
 
 
-def pack(spans: Spans, tasks: int | None = None, *, least: int = LEAST) -> list[tuple[Read, ...]]:
-    """The reads of every task, in the order of the spans; without a number of tasks, by rows."""
-    reads = runs(spans)
+def pack(
+    reads: Sequence[Read], tasks: int | None = None, *, least: int = LEAST
+) -> list[tuple[Read, ...]]:
+    """The reads of every task, in their order; without a number of tasks, by rows."""
     total = sum(read.rows for read in reads)
     wanted = tasks or max(PER_CORE * (os.cpu_count() or 1), -(-total // MOST))
     size = max(-(-total // wanted), least, 1)
@@ -57,7 +61,7 @@ def pack(spans: Spans, tasks: int | None = None, *, least: int = LEAST) -> list[
         at = read.start
         while at < read.end:
             end = min(read.end, at + room)
-            held.append(Read(read.partition, at, end))
+            held.append(read._replace(start=at, end=end))
             room -= end - at
             at = end
             if not room:
@@ -66,7 +70,7 @@ def pack(spans: Spans, tasks: int | None = None, *, least: int = LEAST) -> list[
     return [*packed, tuple(held)] if held else packed
 
 
-def runs(spans: Spans) -> list[Read]:
+def runs(spans: Spans, part: int = 0) -> list[Read]:
     """Spans of one partition that touch, as one read."""
     if not len(spans):
         return []
@@ -74,6 +78,11 @@ def runs(spans: Spans) -> list[Read]:
     firsts = np.concatenate([[0], np.flatnonzero(apart) + 1])
     lasts = np.concatenate([firsts[1:] - 1, [len(spans) - 1]])
     return [
-        Read(spans.names[spans.partition[first]], int(spans.start[first]), int(spans.end[last]))
+        Read(
+            spans.names[spans.partition[first]],
+            int(spans.start[first]),
+            int(spans.end[last]),
+            part,
+        )
         for first, last in zip(firsts, lasts, strict=True)
     ]

@@ -37,7 +37,7 @@ from tidegate.spark.gate.planner import GatePlanner
 from tidegate.spark.gate.spec import Gate
 from tidegate.spark.gate.trick import WATERMARK
 from tidegate.spark.rows import read_rows
-from tidegate.spark.source_partitions import Read, pack
+from tidegate.spark.source_partitions import Read, pack, runs
 from tidegate.spark.workers import in_worker
 
 
@@ -161,7 +161,7 @@ class GateReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         tasks = [
             GateTask(reads, tuple(_meets(read, doubtful) for read in reads), judge)
-            for reads in pack(spans, self.gate.cores)
+            for reads in pack(runs(spans), self.gate.cores)
         ] or [GateTask()]
         tasks[-1].message = message
         return tasks
@@ -192,7 +192,8 @@ class GateReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _rows(self, log: Log, read: Read, judge: Judge | None) -> Iterator[pa.RecordBatch]:
         columns = self.gate.columns
         extra = () if judge is None or EVENT_TIME in columns else (EVENT_TIME,)
-        for batch in read_rows(log, *read, [*columns, *extra]):
+        place = read.partition, read.start, read.end
+        for batch in read_rows(log, *place, [*columns, *extra]):
             yield batch if judge is None else self._judged(batch, judge)
 
     def _judged(self, batch: pa.RecordBatch, judge: Judge) -> pa.RecordBatch:
