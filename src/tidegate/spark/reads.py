@@ -8,7 +8,8 @@ become rows to read: times, columns, and the files that hold them now.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import pyarrow as pa
 
@@ -62,7 +63,7 @@ class Reader:
         """The tasks of a batch."""
         if batch.slice is None:
             return []
-        return [self._piece(task, after) for task in batch.slice.tasks]
+        return self._with_files([self._piece(task, after) for task in batch.slice.tasks])
 
     def below(
         self, interval: Interval, starts: Mapping[str, Offsets], state: PlannerState
@@ -76,7 +77,8 @@ class Reader:
             spans = log.overlapping(*self._times(name, interval), starts[name], cut)
             reads[name] = tuple(self._kinds(name, spans, interval, state))
             count += int(spans.rows.sum())
-        return Piece(interval, reads, count)
+        [piece] = self._with_files([Piece(interval, reads, count)])
+        return piece
 
     def _piece(self, task: Task, after: PlannerState) -> Piece:
         reads: dict[str, tuple[StreamRows, ...]] = {}
@@ -115,6 +117,16 @@ class Reader:
     def _rows(
         self, name: str, spans: Spans, times: tuple[Known, int], at: int | None = None
     ) -> StreamRows:
-        log = self._logs[name]
-        rows = rows_of(log, spans, self._columns[name], times, at=at, ordered=self._ordered)
-        return with_files(rows, log)
+        log, columns = self._logs[name], self._columns[name]
+        return rows_of(log, spans, columns, times, at=at, ordered=self._ordered)
+
+    def _with_files(self, pieces: list[Piece]) -> list[Piece]:
+        """The pieces with the files that hold their rows now, all looked up at once."""
+        found: list[dict[str, tuple[StreamRows, ...]]] = [{} for _ in pieces]
+        for name, log in self._logs.items():
+            if name not in self._columns:
+                continue
+            every = iter(with_files([r for p in pieces for r in p.reads[name]], log))
+            for piece, reads in zip(pieces, found, strict=True):
+                reads[name] = tuple(islice(every, len(piece.reads[name])))
+        return [replace(piece, reads=reads) for piece, reads in zip(pieces, found, strict=True)]

@@ -8,7 +8,8 @@ cannot read a file (it was compacted meanwhile, a column was added later) goes b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,6 +23,7 @@ from tidegate.logs.log import EVENT_TIME, OFFSET, Description, Log, open_log, re
 from tidegate.logs.store_log import StoreLog
 from tidegate.planning.facts import Spans
 from tidegate.store.catalog import chunk_rows, streams
+from tidegate.store.catalog.chunk_rows import ChunkRow
 from tidegate.store.reading import SYSTEM_COLUMNS
 
 PARTITION: Final = "_partition"
@@ -146,53 +148,90 @@ def rows_of(
     return StreamRows(log.describe(), ranges, tuple(columns), times, at=at, ordered=ordered)
 
 
-def with_files(rows: StreamRows, log: Log) -> StreamRows:
+def with_files(wanted: Sequence[StreamRows], log: Log) -> list[StreamRows]:
     """The same with the files that hold them now, where an engine may open these by itself.
 
     That is so for a stream of the store in a local folder, whose columns have types that Parquet
     readers agree on, and whose event time is in the file: rows that are timed by their commit have
-    it in the catalog.
+    it in the catalog. All are looked up in one consistent read, each chunk once.
     """
     if not isinstance(log, StoreLog) or not log.store.files.is_local:
-        return rows
+        return list(wanted)
     config = log.store.describe(log.name).config
-    if config.event_column is None or not all(_is_plain(config.schema, c) for c in rows.columns):
-        return rows
-    store, found = log.store, list[FileRows]()
+    columns = {column for rows in wanted for column in rows.columns}
+    if config.event_column is None or not all(_is_plain(config.schema, c) for c in columns):
+        return list(wanted)
 
-    def work(on: Connection) -> None:
-        found.clear()
-        record = streams.get(on, log.name)
-        numbers = {r.name: r.segment.id.number for r in streams.segment_records(on, record.id)}
+    def work(on: Connection) -> list[StreamRows]:
+        chunks = _Chunks(on, streams.get(on, log.name).id, log.store.files.full)
+        chunks.look_up([range_ for rows in wanted for range_ in rows.ranges])
+        return [chunks.with_files(rows) for rows in wanted]
+
+    return log.store.database.read(work)
+
+
+class _Chunks:
+    """The chunks of a stream that hold some ranges, as files."""
+
+    def __init__(self, on: Connection, stream_id: int, full: Callable[[str], str]) -> None:
+        self._on, self._id, self._full = on, stream_id, full
+        records = streams.segment_records(on, stream_id)
+        self._numbers = {record.name: record.segment.id.number for record in records}
+        self._found: dict[str, list[ChunkRow]] = {}
+
+    def look_up(self, ranges: Iterable[tuple[str, int, int]]) -> None:
+        """Ask for what holds these; pieces of time share chunks, so ranges overlap."""
+        together: list[tuple[str, int, int]] = []
+        for partition, start, end in sorted(ranges):
+            if together and together[-1][0] == partition and start <= together[-1][2]:
+                last = together.pop()
+                together.append((partition, last[1], max(last[2], end)))
+            else:
+                together.append((partition, start, end))
+        for partition, start, end in together:
+            number = self._numbers[partition]
+            found = self._found.setdefault(partition, [])
+            for chunk in chunk_rows.between(self._on, self._id, number, start, end):
+                # One chunk may reach from one of them into the next.
+                if not found or found[-1].start < chunk.start:
+                    found.append(chunk)
+
+    def with_files(self, rows: StreamRows) -> StreamRows:
+        """These rows with their files."""
+        files: list[FileRows] = []
         for partition, start, end in rows.ranges:
-            for chunk in chunk_rows.between(on, record.id, numbers[partition], start, end):
+            chunks = self._found[partition]
+            first = bisect_right(chunks, start, key=lambda chunk: chunk.end)
+            last = bisect_left(chunks, end, key=lambda chunk: chunk.start)
+            for chunk in chunks[first:last]:
                 if not _reaches(chunk.min_time, chunk.max_time, rows.times):
                     continue
-                first = chunk.skip + max(start - chunk.start, 0)
-                last = chunk.skip + min(end, chunk.end) - chunk.start
-                whole = first == 0 and last == chunk.skip + chunk.rows
-                path = store.files.full(chunk.path)
-                begin = max(start, chunk.start)
-                if TIMESTAMP in rows.columns:
-                    runs = chunk_rows.runs(on, record.id, numbers[partition], begin, chunk.end)
-                    several.append(len(runs) > 1)
-                found.append(
-                    FileRows(
-                        path,
-                        first,
-                        last,
-                        whole,
-                        partition,
-                        begin,
-                        chunk.committed_at,
-                        _lies_in(chunk.min_time, chunk.max_time, rows.times),
-                    )
-                )
+                if TIMESTAMP in rows.columns and self._commits(partition, chunk, start) > 1:
+                    # Rows of several commits in one file have their instants in the catalog only.
+                    return rows
+                files.append(self._file(partition, chunk, start, end, rows.times))
+        return replace(rows, files=tuple(files))
 
-    several: list[bool] = []
-    store.database.read(work)
-    # Rows of several commits in one file have their instants in the catalog only.
-    return rows if any(several) else replace(rows, files=tuple(found))
+    def _commits(self, partition: str, chunk: ChunkRow, start: int) -> int:
+        begin = max(start, chunk.start)
+        number = self._numbers[partition]
+        return len(chunk_rows.runs(self._on, self._id, number, begin, chunk.end))
+
+    def _file(
+        self, partition: str, chunk: ChunkRow, start: int, end: int, times: tuple[Known, Instant]
+    ) -> FileRows:
+        first = chunk.skip + max(start - chunk.start, 0)
+        last = chunk.skip + min(end, chunk.end) - chunk.start
+        return FileRows(
+            path=self._full(chunk.path),
+            first=first,
+            last=last,
+            whole=first == 0 and last == chunk.skip + chunk.rows,
+            partition=partition,
+            offset=max(start, chunk.start),
+            committed_at=chunk.committed_at,
+            inside=_lies_in(chunk.min_time, chunk.max_time, times),
+        )
 
 
 def _joined(spans: Spans) -> tuple[tuple[str, int, int], ...]:

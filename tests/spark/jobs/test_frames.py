@@ -22,7 +22,8 @@ def test_files_from_before_and_after_a_compaction_give_every_row_once(world: Wor
 
     def looked_up(start: int, end: int) -> dict[str, tuple[StreamRows, ...]]:
         spans = log.overlapping(UNKNOWN, 99 * S, {segment: start}, {segment: end})
-        return {"orders": (with_files(rows_of(log, spans, columns, (UNKNOWN, 99 * S)), log),)}
+        rows = rows_of(log, spans, columns, (UNKNOWN, 99 * S))
+        return {"orders": tuple(with_files([rows], log))}
 
     before = [looked_up(0, 5), looked_up(3, 8)]
     assert world.store.maintain("orders").chunks_joined > 0
