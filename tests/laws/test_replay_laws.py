@@ -6,10 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.laws.test_wide_planner_laws import HOPPING, JOIN, policies, queries, strategies, wide
-from tests.laws.wide_world import Act, Row, Step, WideWorld, changing_scripts
+from tests.laws.wide_world import (
+    LEFT,
+    RIGHT,
+    Act,
+    Row,
+    Step,
+    WideWorld,
+    changing_scripts,
+    micro,
+    scripts,
+)
 
-from tidegate.eventtime.watermark import UNKNOWN
+from tidegate.eventtime.watermark import UNKNOWN, Known
 from tidegate.planning import BatchPlan, Late, Policy, Query, Release, Spans, Strategy
 from tidegate.planning.replay import replay
 
@@ -35,7 +46,7 @@ def check(world: WideWorld, step: Step) -> None:
     made, plan = again(world, step), step.batch
     assert (made.batch, made.lineage, made.finished) == (plan.batch, plan.lineage, plan.finished)
     assert made.interval == plan.interval
-    assert made.frontier == plan.frontier
+    assert (made.frontier, made.emitted) == (plan.frontier, plan.emitted)
     assert made.correction == plan.correction
     for name, stream in plan.streams.items():
         mine = made.streams[name]
@@ -81,3 +92,17 @@ def test_a_batch_made_again_reads_what_its_plan_read(
     for step in world.steps:
         if step.batch.moved:
             check(world, step)
+
+
+@given(scripts, queries, st.sampled_from([Late.ROUTE, Late.UPDATE]), st.sampled_from([0, 10, 13]))
+@settings(max_examples=100, deadline=None)
+def test_a_frontier_is_emitted_when_it_is_another_than_the_last_one(
+    script: list[Act], query: Query, late: Late, allowed: int
+) -> None:
+    policy = Policy(release=Release.TIME, late=late, allowed_lateness=micro(allowed))
+    begin: list[Act] = [("append", name, which, [0]) for name in (LEFT, RIGHT) for which in (0, 1)]
+    world = WideWorld(query, policy).run([*begin, ("plan",), *script]).come_to_rest()
+    last: Known = UNKNOWN
+    for step in (step for step in world.steps if step.batch.moved):
+        assert step.batch.emitted == again(world, step).emitted == (step.batch.frontier != last)
+        last = step.batch.frontier

@@ -140,8 +140,9 @@ class Correction:
 class BatchPlan:
     """A batch.
 
-    `frontier` is a number: no later batch gives out a result before it. `moved` says whether there
-    is anything to run; a plan that moves nothing has no streams.
+    `frontier` is a number: no later batch gives out a result before it, and `frontier_before` is
+    what the batch before said of that. `moved` says whether there is anything to run; a plan that
+    moves nothing has no streams.
     """
 
     lineage: str
@@ -151,6 +152,7 @@ class BatchPlan:
     streams: Mapping[str, StreamPlan]
     watermark_before: Known
     watermark: Known
+    frontier_before: Known
     frontier: Known
     slice: Slice | None = None
     correction: Correction | None = None
@@ -178,3 +180,8 @@ class BatchPlan:
     def advanced(self) -> bool:
         """Whether the watermark moved."""
         return self.watermark is not UNKNOWN and self.watermark != self.watermark_before
+
+    @property
+    def emitted(self) -> bool:
+        """Whether the frontier moved, so that whoever follows is told of a new one."""
+        return self.frontier is not UNKNOWN and self.frontier != self.frontier_before

@@ -45,6 +45,7 @@ def replay(
         streams=streams,
         watermark_before=before.watermark,
         watermark=after.watermark,
+        frontier_before=frontier_of(before, policy),
         frontier=frontier_of(after, policy),
         slice=_slice(before, after, ask, query, policy, cores),
         correction=correction_of(streams, before, query, policy),

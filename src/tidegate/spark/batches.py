@@ -157,7 +157,7 @@ class Runner:
             seconds=time.monotonic() - began,
             amplification=None if plan.slice is None else plan.slice.amplification,
             kernel=self.choice.kernel,
-            noted=plan.frontier is not UNKNOWN and plan.frontier != before.released,
+            noted=plan.emitted,
         )
         self._commit(step, batch, after, written, found, bad, counted)
         reached("batch: committed")

@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.watermark import UNKNOWN, Known, to_json
 from tidegate.logs.log import Log
+from tidegate.planning.facts import Spans
 from tidegate.planning.policy import Strategy
 from tidegate.planning.state import PlannerState, StreamState
 from tidegate.planning.watermarks import merged
@@ -87,19 +89,23 @@ def _by_partition(before: Mapping[str, Any], batch: Counted) -> dict[str, Any]:
 def held_rows(logs: Mapping[str, Log], state: PlannerState) -> int:
     """About how many rows are known and not given out yet: they wait in the log for their time.
 
-    Rows of a span are taken as spread evenly over its times, where B goes through it.
+    Rows of a span are taken as spread evenly over its times, where B goes through it. Before the
+    first release it is all of them, from where the query began.
     """
-    if state.released is UNKNOWN:
-        return sum(int(stream.position.sum()) for stream in state.streams.values())
     b, count = state.released, 0.0
     for name, stream in state.streams.items():
-        if stream.highest is UNKNOWN or stream.highest < b:
+        if stream.highest is UNKNOWN or (b is not UNKNOWN and stream.highest < b):
             continue
         spans = logs[name].overlapping(b, stream.highest + 1, stream.start_cut, stream.cut())
-        width = (spans.max_time - spans.min_time).astype(np.float64) + 1.0
-        share = ((spans.max_time + 1 - b) / width).clip(0.0, 1.0)
+        share = 1.0 if b is UNKNOWN else _share_from(b, spans)
         count += float((share * spans.rows).sum())
     return round(count)
+
+
+def _share_from(b: Instant, spans: Spans) -> npt.NDArray[np.float64]:
+    width = (spans.max_time - spans.min_time).astype(np.float64) + 1.0
+    share: npt.NDArray[np.float64] = ((spans.max_time + 1 - b) / width).clip(0.0, 1.0)
+    return share
 
 
 def detail(batch: Batch, counted: Counted, held: int, now: Instant) -> dict[str, Any]:
@@ -135,7 +141,9 @@ def source_numbers(state: PlannerState) -> dict[str, Known]:
         if stream.strategy in (Strategy.MARKS, Strategy.PROCESSING):
             found[name] = stream.stream_number
         else:
-            number = merged([(stream.number, stream.known, stream.idle)]).current_watermark()
+            here = stream.present  # whoever has vanished is no part of the merge
+            columns = (stream.number[here], stream.known[here], stream.idle[here])
+            number = merged([columns]).current_watermark()
             found[name] = number if isinstance(number, int) else UNKNOWN
     return found
 

@@ -45,6 +45,8 @@ def _driven(both: Both, seed: int) -> None:
         both.world.append(_some_rows(both.world, random_, both.truth.w))
         both.go()
     both.stop()
+    # Each step is a batch, and tells its sink of a frontier when it has released anything.
+    assert both.job.progress.figures()["watermarks"] == both.truth.releases
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ class Truth:
     highest: dict[tuple[str, str], int] = field(default_factory=dict)
     w: int | None = None
     a: int | None = None
+    releases: int = 0
     given: list[tuple[Window, list[Row]]] = field(default_factory=list)
     late: Counter[tuple[str, str]] = field(default_factory=Counter)
     lost: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -143,3 +144,4 @@ class Truth:
             if (self.a is None or window[1] > self.a) and window[1] <= b:
                 self.given.append((window, list(self.rows[window])))
         self.a = b
+        self.releases += 1
