@@ -14,11 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from tidegate.logs.log import facts_of
 from tidegate.planning import BatchPlan, Division, PlannerState
 from tidegate.planning.replay import replay
-from tidegate.spark import StreamSink, windows
+from tidegate.spark import StreamSink, batches, kernels, windows
 from tidegate.spark.batches import Runner
 from tidegate.spark.plan_source import BEGINNING, Planner
+from tidegate.spark.results import write_frame
 from tidegate.spark.slices import SlicesJob
 from tidegate.store import Store
+from tidegate.store.reading import read_between
 
 SECOND = 1_000_000
 SCHEMA = pa.schema(
@@ -114,6 +116,35 @@ def test_a_few_windows_without_a_key_are_merged_by_exactly_one_exchange(
     made = frame(spark, runner, batch, after)
     assert exchanges(made) == 1
     assert sum(row.n for row in made.collect()) == 1000
+
+
+@pytest.mark.parametrize(("worth", "kernel"), [(1_200, "duckdb"), (1_199, "spark")])
+def test_a_batch_of_too_few_windows_tells_the_kernel_that_it_ran_on(
+    spark: SparkSession,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    worth: int,
+    kernel: str,
+) -> None:
+    shuffled: list[int] = []
+
+    def written(sink: Any, job: Any, batch: Any, rows: DataFrame) -> list[Any]:
+        shuffled.append(exchanges(rows))
+        return write_frame(sink, job, batch, rows)
+
+    monkeypatch.setattr(kernels, "WORTH_A_SHUFFLE", worth)
+    monkeypatch.setattr(batches, "write_frame", written)
+    made = job(spark, store, "100s", BY_PRICE, "auto")
+    assert made.explain().startswith("kernel: duckdb")  # of the job, which this batch is not
+    made.run(tell=False)
+    assert made.progress.detail()["kernel"] == kernel
+    assert shuffled == ([1] if kernel == "spark" else [])
+    found = [row for batch in read_between(store, "divided") for row in batch.to_pylist()]
+    rows = [n % 10 for n in range(1000)]
+    assert {row["price"]: (row["n"], row["total"]) for row in found} == {
+        price: (rows.count(price), price * rows.count(price)) for price in range(10)
+    }
+    assert len(found) == 10
 
 
 def test_the_least_local_watermark_of_all_lanes_is_the_plans(

@@ -143,7 +143,8 @@ class Runner:
         )
         batch = self._described(plan, step.plan)
         spark = plans.sparkSession
-        written, rows = self._written(spark, plan, batch, before, after)
+        choice = self._choice(plan)
+        written, rows = self._written(spark, plan, choice, batch, before, after)
         reached("batch: written")
         found = late.late_rows(spark, self.job, self.store, self.logs, plan)
         bad = bad_rows(spark, self.job, self.store, self.logs, plan)
@@ -156,7 +157,7 @@ class Runner:
             bad=bad.counts,
             seconds=time.monotonic() - began,
             amplification=None if plan.slice is None else plan.slice.amplification,
-            kernel=self.choice.kernel,
+            kernel=choice.kernel,
             noted=plan.emitted,
         )
         self._commit(step, batch, after, written, found, bad, counted)
@@ -185,10 +186,14 @@ class Runner:
 
     # ---- results ----
 
+    def _choice(self, plan: BatchPlan) -> Choice:
+        return self.choice if plan.slice is None else for_batch(self.choice, self.job, plan.slice)
+
     def _written(
         self,
         spark: SparkSession,
         plan: BatchPlan,
+        choice: Choice,
         batch: Batch,
         before: PlannerState,
         after: PlannerState,
@@ -204,7 +209,6 @@ class Runner:
             made.append(self._corrections(spark, plan, before, after))
         if plan.slice is not None and plan.slice.tasks:
             pieces = self.reader.pieces(plan, after)
-            choice = for_batch(self.choice, self.job, plan.slice)
             if isinstance(sink, TaskSink) and choice.text is not None and not update:
                 tasks = self.query.in_duckdb(choice.text, pieces, after.origin)
                 written += write_tasks(spark, sink, self.job, batch, tasks)
