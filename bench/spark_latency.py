@@ -103,7 +103,7 @@ class SlicesLive:
             query=f"SELECT _window_end, device, count(*) AS n FROM {STREAM}"
             " GROUP BY _window_end, device",
             sink=StreamSink("live"),
-        ).start()
+        ).start(tell=False)
 
     def bring(self, number: int) -> None:
         """Bring the rows of one second."""

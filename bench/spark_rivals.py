@@ -104,7 +104,7 @@ def tidegate(
     )
     job.reset()
     began = perf_counter()
-    with job.start(available_now=True) as running:
+    with job.start(available_now=True, tell=False) as running:
         running.wait()
     seconds, ended = perf_counter() - began, datetime.now(UTC)
     first = datetime.fromisoformat(running.query.recentProgress[0]["timestamp"])

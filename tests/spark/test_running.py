@@ -1,8 +1,12 @@
-"""A run on a busy machine: Python that comes up too late is waited for, nothing else is."""
+"""How a run begins on a busy machine, and how it ends: it says once what it has counted."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from datetime import timedelta
+from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,7 +45,11 @@ class Told(Startable):
         self.runs: list[Ran] = []
 
     def start(
-        self, *, available_now: bool = False, every: timedelta | str | None = None
+        self,
+        *,
+        available_now: bool = False,
+        every: timedelta | str | None = None,
+        tell: bool = True,
     ) -> RunningJob:
         assert available_now
         self.runs.append(Ran(self.failures.pop(0) if self.failures else None))
@@ -71,3 +79,126 @@ def test_a_run_that_fails_otherwise_or_again_and_again_is_a_failure(
         job.run(tell=False)
     assert failed.value is failures[runs - 1]
     assert [run.stopped for run in job.runs] == [True] * runs
+
+
+# ---- the end ----
+
+LINE = "job: 1,234 rows in, 5 out, 4 late, 3 lost, 2 bad, 6 batches, 617 rows/s\n"
+FIGURES = {
+    "job": "job",
+    "rows_in": 1234,
+    "rows_out": 5,
+    "late": 4,
+    "lost": 3,
+    "bad": 2,
+    "batches": 6,
+    "rows_per_second": 617,
+}
+
+
+class Asked:
+    """A query of Spark that ends when it is stopped, or by itself; perhaps with a failure."""
+
+    def __init__(self, *, ended: bool, failure: Exception | None) -> None:
+        self.ended, self.failure = ended, failure
+
+    def awaitTermination(self, _: float) -> bool:
+        if self.ended and self.failure is not None:
+            raise self.failure
+        return self.ended
+
+    def stop(self) -> None:
+        self.ended = True
+
+    def exception(self) -> Exception | None:
+        return self.failure
+
+
+def running(
+    *, ended: bool = False, finished: bool = False, failure: Exception | None = None, **said: bool
+) -> RunningJob:
+    query: Any = Asked(ended=ended, failure=failure)
+    made = RunningJob(SimpleNamespace(name="job", store=lambda: None), query, **said)
+    made.progress = SimpleNamespace(finished=lambda: finished, figures=lambda: FIGURES)  # type: ignore[assignment]
+    return made
+
+
+def within(job: RunningJob) -> None:
+    with job as inside:
+        inside.wait()
+
+
+@pytest.mark.parametrize(
+    ("job", "end"),
+    [
+        (lambda: running(ended=True), RunningJob.wait),
+        (lambda: running(finished=True), RunningJob.wait),
+        (running, RunningJob.stop),
+        (lambda: running(ended=True), within),
+    ],
+    ids=["what was there is over", "its input has ended", "it is stopped", "a with ends"],
+)
+def test_a_job_that_has_ended_tells_its_figures_once(
+    job: Callable[[], RunningJob],
+    end: Callable[[RunningJob], object],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = job()
+    made.at_end.append(lambda _: print("first what else there is to do"))
+    assert capsys.readouterr() == ("", "")
+    end(made)
+    assert capsys.readouterr() == ("first what else there is to do\n", LINE)
+    made.wait()
+    made.stop()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_job_tells_nothing_while_it_runs_when_it_failed_or_when_told_not_to(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert not running().wait(timedelta(0))
+    failed = running(ended=True, failure=PySparkException("division by zero"))
+    with pytest.raises(PySparkException):
+        failed.wait()
+    failed.stop()
+    quiet = running(ended=True, tell=False)
+    quiet.wait()
+    quiet.stop()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_figures_of_a_job_are_its_last_word_also_when_two_threads_end_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = running(ended=True)
+    other = Thread(target=made.stop)
+
+    def count_more(_: object) -> None:
+        other.start()
+        other.join(0.1)  # it must not tell what is not counted yet
+        print("counted", file=sys.stderr)
+
+    made.at_end.append(count_more)
+    made.wait()
+    other.join()
+    assert capsys.readouterr().err == f"counted\n{LINE}"
+
+
+class Started(Startable):
+    """A job whose start is remembered."""
+
+    def start(
+        self,
+        *,
+        available_now: bool = False,
+        every: timedelta | str | None = None,
+        tell: bool = True,
+    ) -> RunningJob:
+        return running(ended=True, tell=tell)
+
+
+def test_a_run_tells_its_figures_once_or_not_at_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert Started().run() == FIGURES
+    assert capsys.readouterr().err == LINE
+    assert Started().run(tell=False) == FIGURES
+    assert capsys.readouterr().err == ""

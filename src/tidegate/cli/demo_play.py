@@ -203,7 +203,7 @@ class _Play:
 
 def _begun(job: SlicesJob, watch: Watch) -> RunningJob:
     """Start a job, and see its first batch."""
-    running = job.start(every=timedelta(seconds=EVERY))
+    running = job.start(every=timedelta(seconds=EVERY), tell=False)
     while not watch.history:
         if not running.active:
             running.wait()  # raises what it failed with
@@ -214,7 +214,7 @@ def _begun(job: SlicesJob, watch: Watch) -> RunningJob:
 def _ran(job: SlicesJob) -> float:
     """Run a job over all rows, and tell when it began: a start that was in vain does not count."""
     began = time.time()
-    with job.start(available_now=True) as running:
+    with job.start(available_now=True, tell=False) as running:
         running.wait()
     return began
 

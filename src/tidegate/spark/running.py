@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from threading import Lock
 from time import monotonic
 from typing import Any, Final, Protocol, TypeVar
 
@@ -52,12 +53,13 @@ class Known(Protocol):
 class RunningJob:
     """A job that was started. Closing the session stops it; its record stays."""
 
-    def __init__(self, job: Known, query: StreamingQuery) -> None:
+    def __init__(self, job: Known, query: StreamingQuery, *, tell: bool = True) -> None:
         self.job = job
         self.query = query
         self.progress = JobProgress(job.store(), job.name)
-        self.at_end: list[Callable[[StreamingQuery], None]] = []
-        """What is to be done once, when it has ended without a failure."""
+        self.at_end: list[Callable[[StreamingQuery], None]] = [self._tell] if tell else []
+        """What is to be done once, the last one first, when it has ended without a failure."""
+        self._ending = Lock()  # one thread may wait for it while another stops it
 
     @property
     def active(self) -> bool:
@@ -95,11 +97,15 @@ class RunningJob:
         self._ended()
 
     def _ended(self) -> None:
-        failed = self.query.exception() is not None
-        while self.at_end:
-            act = self.at_end.pop()
-            if not failed:
-                act(self.query)
+        with self._ending:
+            failed = self.query.exception() is not None
+            while self.at_end:
+                act = self.at_end.pop()
+                if not failed:
+                    act(self.query)
+
+    def _tell(self, _: StreamingQuery) -> None:
+        print(summary(self.figures()), file=sys.stderr)
 
     def figures(self) -> dict[str, Any]:
         """What it has counted so far."""
@@ -157,11 +163,17 @@ class Startable:
     job: Known
 
     def start(
-        self, *, available_now: bool = False, every: timedelta | str | None = None
+        self,
+        *,
+        available_now: bool = False,
+        every: timedelta | str | None = None,
+        tell: bool = True,
     ) -> RunningJob:
         """Start it: for good, or until everything that is there now has been looked at.
 
         `every` is the least time between two batches; without it a batch follows the last at once.
+        Whoever waits for its end, or stops it, sees its figures in one line on standard error,
+        unless `tell` is False or it has failed.
         """
         raise AssertionError("a subclass starts")
 
@@ -173,14 +185,11 @@ class Startable:
         """
 
         def to_the_end() -> RunningJob:
-            with self.start(available_now=True) as running:
+            with self.start(available_now=True, tell=tell) as running:
                 running.wait()
             return running
 
-        figures = patiently(to_the_end).figures()
-        if tell:
-            print(summary(figures), file=sys.stderr)
-        return figures
+        return patiently(to_the_end).figures()
 
     @property
     def progress(self) -> JobProgress:
@@ -209,7 +218,12 @@ def refuse_finished(job: Known) -> None:
 
 
 def started(
-    writer: DataStreamWriter, job: Known, *, available_now: bool, every: timedelta | str | None
+    writer: DataStreamWriter,
+    job: Known,
+    *,
+    available_now: bool,
+    every: timedelta | str | None,
+    tell: bool,
 ) -> RunningJob:
     """Start a query: for good, with a least time between batches, or to the end of what is there.
 
@@ -220,7 +234,7 @@ def started(
     elif every is not None:
         length = every if isinstance(every, timedelta) else parse_duration(every)
         writer = writer.trigger(processingTime=f"{micros(length) // 1000} milliseconds")
-    return RunningJob(job, writer.start())
+    return RunningJob(job, writer.start(), tell=tell)
 
 
 def checkpoint_of(home: Store, name: str) -> Path:

@@ -64,10 +64,14 @@ class SlicesJob(Startable):
     job: Job
     checkpoint: str
 
-    def start(self, *, available_now: bool = False, every: Duration | None = None) -> RunningJob:
+    def start(
+        self, *, available_now: bool = False, every: Duration | None = None, tell: bool = True
+    ) -> RunningJob:
         """Start it: for good, or until everything that is there now has been looked at.
 
         `every` is the least time between two batches; without it a batch follows the last at once.
+        Its figures are told in one line when its end is waited for, or it is stopped: see `tell`
+        in `Startable.start`.
         """
         refuse_finished(self.job)
         runner_of(self.spark, self.job).prepare()
@@ -80,7 +84,7 @@ class SlicesJob(Startable):
             .writeStream.option("checkpointLocation", self.checkpoint)
             .foreachBatch(batch_function(self.job, plans))
         )
-        return started(writer, self.job, available_now=available_now, every=every)
+        return started(writer, self.job, available_now=available_now, every=every, tell=tell)
 
     def rows_of(self, batch: int) -> dict[str, DataFrame]:
         """By stream the rows that a batch has read, to see what its results were made of.

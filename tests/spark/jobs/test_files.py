@@ -19,6 +19,7 @@ from tests.spark.jobs.world import S, World, begun, counted
 
 from tidegate.errors import TidegateError
 from tidegate.logs.files import FileLog
+from tidegate.spark.running import summary
 
 SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64()), ("at", pa.string())])
 FAR = "T9999999999"
@@ -58,7 +59,7 @@ class Folders:
 
 
 def test_folders_come_and_go_bad_rows_are_routed_and_the_end_gives_everything_out(
-    world: World,
+    world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folders = Folders(world.folder / "files")
     folders.add("p0", ("a", 1, -15), ("b", 2, -5), ("a", 3, None), ("a", 4, "noon"), ("a", 5, 5))
@@ -109,7 +110,9 @@ def test_folders_come_and_go_bad_rows_are_routed_and_the_end_gives_everything_ou
     for partition in ("p0", "p1", "p2"):
         (folders.root / partition / "_END").touch()
     go(ended=True)
-    running.stop()
+    capsys.readouterr()
+    assert running.wait()  # nothing more will ever come
+    assert capsys.readouterr().err == summary(job.progress.figures()) + "\n"
     assert world.counts("out") == folders.truth.results(counted)
     figures = job.progress.figures()
     assert figures["finished"]

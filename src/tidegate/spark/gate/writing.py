@@ -52,10 +52,14 @@ class GateJob(Startable):
     job: GateRun
     mode: Mode
 
-    def start(self, *, available_now: bool = False, every: Duration | None = None) -> RunningJob:
+    def start(
+        self, *, available_now: bool = False, every: Duration | None = None, tell: bool = True
+    ) -> RunningJob:
         """Start it: for good, or until everything that is there now has been looked at.
 
         `every` is the least time between two batches; without it a batch follows the last at once.
+        Its figures are told in one line when its end is waited for, or it is stopped: see `tell`
+        in `Startable.start`.
         """
         refuse_finished(self.job)
         store, name, columns = self.job.store(), self.job.name, self.job.columns
@@ -69,7 +73,7 @@ class GateJob(Startable):
             .option("checkpointLocation", self.job.checkpoint)
             .foreachBatch(_batch_function(self.job))
         )
-        running = started(writer, self.job, available_now=available_now, every=every)
+        running = started(writer, self.job, available_now=available_now, every=every, tell=tell)
         running.at_end.append(runner.tell_last)
         return running
 
