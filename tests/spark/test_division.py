@@ -153,6 +153,6 @@ def test_the_least_local_watermark_of_all_lanes_is_the_plans(
     made = job(spark, store, "10s", BY_PRICE, "spark")
     _, _, after, offset = planned(spark, made)
     lanes = json.loads(offset["told"])["lanes"]
-    assert sum(count for count, _ in lanes) == 4
+    assert sum(count for count, *_ in lanes) == 4
     assert isinstance(after.watermark, int)
-    assert min(number for _, number in lanes) == after.watermark + 1
+    assert min(number for _, number, _ in lanes) == after.watermark + 1

@@ -1,4 +1,4 @@
-"""What a job counts, held against one who looks at every row of the log."""
+"""What a job counts and tells, held against one who looks at every row of the log."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from tests.laws.test_wide_planner_laws import policies, queries, strategies, wide
 from tests.laws.wide_world import LEFT, RIGHT, Act, WideWorld, scripts
 
-from tidegate.eventtime.watermark import UNKNOWN
+from tidegate.eventtime.lanes import GlobalWatermarkCollector
+from tidegate.eventtime.watermark import UNKNOWN, Known, claim, from_json, later
 from tidegate.planning import PlannerState, Policy, Query, Release, Start, Strategy, plan
+from tidegate.spark.plan_source import told
 from tidegate.spark.totals import Counted, added, held_rows, source_numbers
 from tidegate.testing import MemoryLog
 
@@ -81,6 +83,32 @@ def test_a_partition_that_has_vanished_does_not_hold_the_number_of_its_source() 
     state, batch = plan(state, log.facts(state), query, policy, now=0)
     assert batch.watermark == 29
     assert source_numbers(state) == {"orders": 30}
+
+
+def collected(lanes: list[list[Any]]) -> Known:
+    """What a collector makes of the lanes that a job tells."""
+    collector = GlobalWatermarkCollector(len(lanes))
+    for core, (_, watermark, maximum) in enumerate(lanes):
+        known = from_json(maximum)
+        collector.update(core, from_json(watermark), known if isinstance(known, int) else UNKNOWN)
+    return collector.global_watermark
+
+
+@given(scripts, queries, policies, strategies, st.integers(1, 6))
+@settings(max_examples=80, deadline=None)
+def test_what_the_lanes_report_is_together_what_the_planner_says(
+    script: list[Act], query: Query, policy: Policy, ways: tuple[Strategy, Strategy], cores: int
+) -> None:
+    world = wide(query, replace(policy, release=Release.TIME), ways)
+    begin: list[Act] = [("append", name, which, [0]) for name in (LEFT, RIGHT) for which in (0, 1)]
+    world.run([*begin, ("plan",), *script]).come_to_rest()
+    for step in (step for step in world.steps if step.batch.moved):
+        lanes = told(step.batch, cores)["lanes"]
+        assert len(lanes) == cores
+        assert sum(many for many, *_ in lanes) == sum(
+            len(stream.number) for stream in step.batch.streams.values()
+        )
+        assert step.after.watermark == later(step.before.watermark, claim(collected(lanes)))
 
 
 counts = st.dictionaries(

@@ -1,6 +1,6 @@
 """Lanes: the merge computed where the data is.
 
-Partitions are assigned to lanes (cores, Spark tasks). Each lane keeps the minimum over its own, the
+Partitions are assigned to lanes, one per core. Each lane keeps the minimum over its own, the
 collector the minimum over lanes; together they give the same number as one tracker over all. A lane
 whose partitions are all idle reports IDLE with their maximum, and when every lane is idle the
 collector takes the largest of these.

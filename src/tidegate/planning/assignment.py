@@ -1,8 +1,7 @@
-"""Assignment: which lane works on which partition.
+"""Assignment: which lane has which partition.
 
-Partitions are spread over lanes (Spark tasks) so that each has about equally many new rows. Every
-lane has a local watermark over its own; their merge is the number of the plan, computed where the
-data is.
+Partitions are spread over lanes, one per core, so that each has about equally many new rows. Every
+lane has a local watermark over its own; their merge is the number of the plan.
 
 >>> assign_lanes([40, 30, 20, 10], lanes=2).tolist()
 [0, 1, 1, 0]

@@ -127,11 +127,12 @@ def needed(log: StoreLog, job: Job, state: PlannerState, name: str) -> Offsets:
 def told(batch: BatchPlan, cores: int) -> dict[str, Any]:
     """What an observer wants to know of a plan, beside the states.
 
-    Partitions are shared out to lanes, one per core: how many each has, and its local watermark.
+    Partitions are shared out to lanes, one per core: how many each has, and what it reports, which
+    is its local watermark, or IDLE and the maximum over its partitions.
     """
     lanes = lanes_of(batch, cores)
     return {
-        "lanes": [[len(lane), to_json(lane.local_watermark())] for lane in lanes],
+        "lanes": [[len(lane), *map(to_json, lane.report())] for lane in lanes],
         "rows": {n: int(s.arrived.rows.sum()) for n, s in batch.streams.items()},
         "advanced": batch.advanced,
         "rebalanced": sum(s.rebalanced for s in batch.streams.values()),
