@@ -81,9 +81,9 @@ class JoinText:
             other,
             before,
             after,
-            # Kept by a RIGHT join, it has the time of its left side, where there is one; kept by a
-            # FULL join, it has waited so long for those that could have met it.
-            before if side in ("RIGHT", "FULL") else timedelta(0),
+            # Whatever is not the driver's own time is the other's, which may lie so far behind;
+            # kept by a FULL join, it has waited so long for those that could have met it.
+            timedelta(0) if side != "FULL" and _is_timed_by(tree, named[driver]) else before,
             full=side == "FULL",
         )
 
@@ -163,7 +163,8 @@ def _timed(statement: Statement, tree: exp.Select, left: str, right: str, side: 
         for part in tree.expressions
         if isinstance(part, exp.Column) and isinstance(part.this, exp.Star)
     }
-    if whole and side == "FULL":
+    missing = {"LEFT": {right}, "RIGHT": {left}, "FULL": {left, right}}.get(side, set())
+    if whole & {name.lower() for name in missing}:
         raise _refused(statement, "a .* has no time where its side has no row: name the columns")
     if len(whole) > 1:
         raise _refused(statement, "two .* would give two columns of every system column")
@@ -173,6 +174,19 @@ def _timed(statement: Statement, tree: exp.Select, left: str, right: str, side: 
     if side in ("RIGHT", "FULL"):
         time = exp.Coalesce(this=time, expressions=[exp.column(EVENT_TIME, table=right)])
     return tree.select(exp.alias_(time, EVENT_TIME))
+
+
+def _is_timed_by(tree: exp.Select, source: str) -> bool:
+    """Whether a result's event time is that of its row of this stream, as it is."""
+    times = [part for part in tree.expressions if part.alias_or_name.lower() == EVENT_TIME]
+    # Without any, it comes with all the other columns of one side.
+    found = times or [part for part in tree.expressions if isinstance(part.this, exp.Star)]
+    time = found[0].unalias()
+    return (
+        isinstance(time, exp.Column)
+        and time.name.lower() in (EVENT_TIME, "*")
+        and time.table.lower() == source.lower()
+    )
 
 
 def _moved(time: exp.Expr, sign: type[exp.Binary], length: timedelta) -> exp.Expr:
