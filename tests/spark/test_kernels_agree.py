@@ -40,12 +40,14 @@ def both(spark: SparkSession) -> Iterator[Both]:
 def settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
     """Settings of the session, and back as they were."""
     before = {key: spark.conf.get(key) for key in values}
-    for key, value in values.items():
-        spark.conf.set(key, value)
-    yield
-    for key, old in before.items():
-        assert old is not None
-        spark.conf.set(key, old)
+    try:
+        for key, value in values.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before.items():
+            assert old is not None
+            spark.conf.set(key, old)
 
 
 def written() -> dict[str, list[str]]:

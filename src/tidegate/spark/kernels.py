@@ -25,6 +25,7 @@ from tidegate.spark.sql_text import Statement
 
 _TESTED: Final = {
     "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.caseSensitive": "false",
     "spark.sql.groupByAliases": "true",
     "spark.sql.storeAssignmentPolicy": "ansi",
@@ -70,7 +71,8 @@ def _other_meaning(spark: SparkSession) -> Outside | None:
     if zone.upper() not in ("UTC", "ETC/UTC", "GMT", "Z", "+00:00"):
         return Outside(f"the session's time zone is {zone}, and the subset is tested in UTC")
     for setting, wanted in _TESTED.items():
-        found = str(spark.conf.get(setting, wanted)).lower()
+        # Without a default of ours: Spark's own may come from its environment.
+        found = str(spark.conf.get(setting)).lower()
         if found != wanted:
             return Outside(f"{setting} is {found}, and the subset is tested with {wanted}")
     return None
