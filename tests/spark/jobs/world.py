@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -274,11 +274,11 @@ class Stopped(Exception):
 
 
 @contextmanager
-def failing_at(step: str) -> Iterator[None]:
-    """Make the driver fail whenever it reaches a step of a batch."""
+def failing_at(step: str, when: Callable[[], object] = lambda: True) -> Iterator[None]:
+    """Make the driver fail whenever it reaches a step of a batch, or of a catalog transaction."""
 
     def fail(reached: str) -> None:
-        if reached == step:
+        if reached == step and when():
             raise Stopped(step)
 
     with listening(fail), pytest.raises(Exception, match="Stopped"):

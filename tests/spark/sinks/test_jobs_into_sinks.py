@@ -137,6 +137,45 @@ def test_a_function_is_called_once_per_batch_and_its_hook_happens_with_the_commi
     assert hooks == figures["batches"] == len(by_number)
 
 
+def test_a_hook_happens_once_wherever_its_batch_was_stopped(world: World) -> None:
+    world.stream()
+    called: list[int] = []
+    hooked: list[int] = []
+
+    def keep(rows: DataFrame, batch: Batch) -> int:
+        def hook(on: Connection) -> None:
+            on.execute(text("INSERT INTO seen VALUES (:n)"), {"n": batch.number})
+            hooked.append(batch.number)
+
+        called.append(batch.number)
+        batch.in_commit(hook)
+        return rows.count()
+
+    world.store.database.write(lambda on: on.execute(text("CREATE TABLE seen (n INTEGER)")))
+    job = world.windows(size=10, sink=ForeachBatch(keep))
+    world.append([("a", 1, 1)])
+    stopped = {
+        # What the hook did is taken back with everything else, and is done again.
+        "catalog: before commit": [2, 2],
+        # All of it is there, only Spark does not know: nothing is done again.
+        "catalog: after commit": [1, 1],
+        "batch: committed": [1, 1],
+    }
+    for n, (step, times) in enumerate(stopped.items()):
+        world.append([("a", 1, 10 * n + 12)])
+        hooked.clear()
+        # Others commit to the catalog too: it is the batch's own commit once its hook has been.
+        with failing_at(step, when=lambda: hooked):
+            job.run()
+        number = hooked[-1]
+        figures = job.run()
+        assert [called.count(number), hooked.count(number)] == times
+        seen = world.store.database.read(lambda on: on.execute(text("SELECT n FROM seen")).all())
+        assert sorted(n for (n,) in seen) == sorted(set(called))
+        assert figures["batches"] == len(seen)
+        assert figures["rows_out"] == n + 1
+
+
 def test_the_console_shows_the_first_rows_and_how_many_there_are(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
