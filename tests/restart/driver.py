@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from tests.restart.gated import GATED, gated
+from tests.restart.sources import STAGES, Folders, Source, Streams
 
 from tidegate.store import Store
 
-S = 1_000_000
-STAGES = 4
-PER_STAGE = 40
-SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
-KINDS = ("tumbling", "hopping", "join", "ordered", "interval join", "full join", *GATED)
+FILES = ("files", "gated files")
+"""Kinds that read a log of others, with bad rows in it."""
+KINDS = ("tumbling", "hopping", "join", "ordered", "interval join", "full join", "files", *GATED)
 KERNEL: Any = "auto"
 JOINED = (
     "SELECT o._window_start, o._window_end, o.k, o.n, p.m FROM"
@@ -35,19 +32,6 @@ JOINED = (
     " GROUP BY _window_start, _window_end, k) p"
     " ON o.k = p.k AND o._window_end = p._window_end"
 )
-
-
-def rows_of(stream: str, stage: int) -> pa.Table:
-    """The rows of a stage: most of them new, some late, some lost."""
-    random_ = random.Random(f"{stream} {stage}")
-    top = 60 * stage * S
-    times = [top + random_.randint(-70, 60) * S for _ in range(PER_STAGE - 8)] + [top + 60 * S] * 8
-    columns = {
-        "k": [f"k{n % 8}" for n in range(len(times))],
-        "v": list(range(len(times))),
-        "at": pa.array(times).cast(SCHEMA.field("at").type),
-    }
-    return pa.table(columns, schema=SCHEMA)
 
 
 def streams_of(kind: str) -> list[str]:
@@ -63,10 +47,9 @@ def main(folder: str, kind: str) -> None:
     from tidegate.spark.slices import interval_join, ordered, windows
 
     with Store.open(Path(folder) / "store") as store:
-        for name in streams_of(kind):
-            store.create_stream(
-                name, SCHEMA, exist_ok=True, event_column="at", routing_key=("k",), segments=2
-            )
+        source = (
+            Folders(Path(folder) / "files") if kind in FILES else Streams(store, streams_of(kind))
+        )
         settings = {
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.memory": "1g",
@@ -82,7 +65,7 @@ def main(folder: str, kind: str) -> None:
         }  # fmt: skip
         job: Any
         if kind in GATED:
-            job = gated(spark, kind, store)
+            job = gated(spark, kind, store, source.logs)
         elif kind == "ordered":
             job = ordered(spark, "orders", **given)
         elif kind in ("interval join", "full join"):
@@ -96,34 +79,24 @@ def main(folder: str, kind: str) -> None:
                 "SELECT _window_start, _window_end, k, count(*) AS n, sum(v) AS m FROM orders"
                 " GROUP BY _window_start, _window_end, k"
             )  # fmt: skip
-            slide = timedelta(seconds=10) if kind == "tumbling" else timedelta(seconds=4)
+            slide = None if kind in ("tumbling", "files") else timedelta(seconds=4)
             job = windows(
-                spark, streams_of(kind), size=timedelta(seconds=10), slide=slide, query=query,
-                **given,
+                spark, source.logs or streams_of(kind), size=timedelta(seconds=10), slide=slide,
+                query=query, **given,
             )  # fmt: skip
-        _live(store, streams_of(kind), job)
+        _live(source, job)
         spark.stop()
 
 
-def _live(store: Store, streams: list[str], job: Any) -> None:
-    writers = [store.writer(name, "w", flush_age=None) for name in streams]
-    stage = min(writer.durable for writer in writers) // PER_STAGE
-    if stage == 0 and all(writer.durable == 0 for writer in writers):
-        _append(writers, 0)
-        stage = 1
+def _live(source: Source, job: Any) -> None:
+    if not source.stages():
+        source.put(0)
     from tests.spark.jobs.world import begun
 
     with begun(job) as running:
-        for next_ in range(stage, STAGES):
-            _append(writers, next_)
+        for stage in range(source.stages(), STAGES):
+            source.put(stage)
             running.process_all()
-
-
-def _append(writers: list[Any], stage: int) -> None:
-    for writer in writers:
-        rows = rows_of(writer.stream, stage)
-        writer.append(rows, first_row=stage * PER_STAGE)
-        writer.flush()
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from tidegate.logs.log import Log
 from tidegate.spark import StreamSink, read_stream, write_stream
 from tidegate.spark.gate.writing import GateJob
 from tidegate.store import Store
@@ -17,13 +18,14 @@ Streams = Callable[..., DataFrame]
 """A stream by its name, and what its rows are used for."""
 
 
-def gated(spark: SparkSession, kind: str, store: Store) -> GateJob:
-    """The query of this kind."""
+def gated(spark: SparkSession, kind: str, store: Store, logs: Mapping[str, Log]) -> GateJob:
+    """The query of this kind; `logs` are the streams that the store does not have."""
 
     def read(stream: str, **use: Any) -> DataFrame:
         return read_stream(
-            spark, stream, store=store, query="job", tolerance="10s", idle_after="never", **use
-        )
+            spark, logs.get(stream, stream), store=store, query="job", tolerance="10s",
+            idle_after="never", **use,
+        )  # fmt: skip
 
     rows, options = GATED[kind](read)
     return write_stream(rows, sink=StreamSink("out"), query="job", store=store, **options)
@@ -37,6 +39,12 @@ def _windows(read: Streams, *span: str, mode: str = "append") -> tuple[DataFrame
 
 def _long(text: str) -> str:
     return text.replace("s", " seconds")
+
+
+def _of_files(read: Streams) -> tuple[DataFrame, dict[str, Any]]:
+    """The event time of such a log may be a text, and then has a column of its own."""
+    rows = read("orders", windows="10s", columns=["k", "v", "_event_time"])
+    return rows.groupBy(F.window("_event_time", "10 seconds"), "k").agg(F.sum("v").alias("m")), {}
 
 
 def _sessions(read: Streams) -> tuple[DataFrame, dict[str, Any]]:
@@ -114,6 +122,7 @@ GATED: dict[str, Callable[[Streams], tuple[DataFrame, dict[str, Any]]]] = {
     "gated tumbling": lambda read: _windows(read, "10s"),
     "gated hopping": lambda read: _windows(read, "10s", "4s"),
     "gated updates": lambda read: _windows(read, "10s", mode="update"),
+    "gated files": _of_files,
     "gated sessions": _sessions,
     "gated chain": _chained,
     "gated totals": _totals,

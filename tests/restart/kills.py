@@ -6,15 +6,18 @@ other. The points, in the order of a batch:
 
     before the offset log   a plan is made, and nobody knows
     after the offset log    the batch has begun
-    in a task               a file of results is being written
+    in a task               a file of results is being written, or rows are handed over
     before the transaction
     in the transaction
     after the transaction   committed in the catalog, not in Spark's log
     after the commit log    the next plan is asked for
 
-At the point "a task fails" nobody is killed: a task fails once, and Spark runs it again. At "tasks
-run twice" the first attempt of every task that writes a file waits until a second one has written
-its own; where Spark speculates there is one. Each attempt leaves a file that says so.
+Two more are for jobs that have such rows, `IN_OTHER_TASKS`; and any step of the driver is a point
+by its own name. At the point "a task fails" nobody is killed: at each step of `FAILS` a task fails
+once, when its files are written and nobody knows of them, and Spark runs it again. At "tasks run
+twice" the first attempt of every task that writes a file waits until a second one has written its
+own, which then waits for the first to do the same; where Spark speculates there is a second one.
+Each attempt leaves a file that says so.
 """
 
 from __future__ import annotations
@@ -33,6 +36,14 @@ POINTS = (
     "after the transaction",
     "after the commit log",
 )
+
+IN_OTHER_TASKS = {
+    "in a task of late rows": "late rows: staged",
+    "in a task of bad rows": "bad rows: staged",
+}
+"""Points in tasks that come when the results have been written, and their steps."""
+
+FAILS = ("file: after upload", *IN_OTHER_TASKS.values())
 
 SAME = {
     "gate: asked": "plan: before",
@@ -75,10 +86,10 @@ class Killer:
 
         begun = (self.folder / "batch:begun").exists()
         # Behind the gate the process that plans writes files too, and is no task.
-        in_task = not is_driver and TaskContext.get() is not None
-        if begun and in_task and step == "file: after upload":
+        context = None if is_driver else TaskContext.get()
+        if begun and context is not None and context.attemptNumber() == 0 and step in FAILS:
             try:
-                (self.folder / "failed").touch(exist_ok=False)
+                (self.folder / f"failed {step}").touch(exist_ok=False)
             except FileExistsError:
                 return
             raise RuntimeError("this task fails once")
@@ -87,17 +98,24 @@ class Killer:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        if context is None or step not in ("file: before upload", "file: after upload"):
+        if context is None:
             return
-        task = f"{context.stageId()}-{context.partitionId()}"
-        attempt = context.attemptNumber()
-        if step == "file: after upload":
+        task, attempt = f"{context.stageId()}-{context.partitionId()}", context.attemptNumber()
+        if step == "file: before upload":
+            (self.folder / f"began-{task}-{attempt}").touch()
+            if attempt == 0:
+                self._wait_for(f"wrote-{task}-1")
+        elif step == "file: after upload":
             (self.folder / f"wrote-{task}-{attempt}").touch()
-            return
-        (self.folder / f"began-{task}-{attempt}").touch()
+            if attempt == 1:
+                self._wait_for(f"wrote-{task}-0")
+        elif step in FAILS:
+            (self.folder / f"{step.split()[0]}-{task}-{attempt}").touch()
+
+    def _wait_for(self, name: str) -> None:
         patience = time.monotonic() + 120
-        while attempt == 0 and not (self.folder / f"wrote-{task}-1").exists():
-            assert time.monotonic() < patience, f"there is no second attempt of {task}"
+        while not (self.folder / name).exists():
+            assert time.monotonic() < patience, f"nobody {name}"
             time.sleep(0.05)
 
     def _is_it(self, step: str, count: int, is_driver: bool) -> bool:
@@ -106,7 +124,9 @@ class Killer:
         if self.point == "before the offset log":
             return step == "plan: made" and count == self.nth
         if self.point == "in a task":
-            return begun and not is_driver and step.startswith("file: ")
+            return begun and not is_driver and step.startswith(("file: ", "task: "))
+        if self.point in IN_OTHER_TASKS:
+            return begun and not is_driver and step == IN_OTHER_TASKS[self.point]
         if self.point == "after the commit log":
             return step == "plan: before" and (self.folder / "committed").exists()
         if self.point == "in the transaction":
@@ -117,4 +137,4 @@ class Killer:
             "after the offset log": "batch: begun",
             "before the transaction": "batch: before commit",
         }
-        return step == wanted.get(self.point) and count == self.nth
+        return step == wanted.get(self.point, self.point) and count == self.nth

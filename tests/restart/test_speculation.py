@@ -1,4 +1,4 @@
-"""Tasks that Spark runs twice at once: results, late rows and notes are there once.
+"""Tasks that Spark runs twice at once: results, late and bad rows and notes are there once.
 
 The cluster is a real one, for a local session does not speculate.
 """
@@ -10,31 +10,45 @@ from pathlib import Path
 
 import pytest
 from tests.restart.cluster import SPECULATING, cluster
-from tests.restart.test_kills import driving, environment_of, left_by, lived
+from tests.restart.lives import TOLD, ended, environment_of, lived
+from tests.restart.test_kills import left_by
 
-KIND = "tumbling"
+Task = tuple[int, int]
 
 
 @pytest.mark.faults
-def test_what_speculative_attempts_write_beside_the_first_is_there_once(tmp_path: Path) -> None:
-    assert lived(tmp_path / "straight", KIND)
-    straight = left_by(tmp_path / "straight", KIND)
+@pytest.mark.parametrize("kind", ["tumbling", "files"])
+def test_what_speculative_attempts_write_beside_the_first_is_there_once(
+    tmp_path: Path, kind: str
+) -> None:
+    assert lived(tmp_path / "straight", kind)
+    straight = left_by(tmp_path / "straight", kind)
     assert straight["rows"]
     assert straight["late"]
+    assert bool(straight["bad"]) == (kind == "files")
 
     told = tmp_path / "told"
     told.mkdir()
     environment = environment_of(told, "tasks run twice")
     with cluster(tmp_path / "cluster", environment) as master:
         environment |= {"DRIVER_MASTER": master, "DRIVER_SETTINGS": json.dumps(SPECULATING)}
-        with driving(tmp_path / "twice", KIND, environment) as driver:
-            said, _ = driver.communicate(timeout=300)
-    assert driver.returncode == 0, said.decode()[-4000:]
+        code = ended(told, environment, str(tmp_path / "twice"), kind, patience=300)
+    assert code == 0, (told / TOLD).read_text()[-4000:]
 
-    began = {tuple(map(int, p.name.split("-")[1:])) for p in told.glob("began-*")}
-    wrote = {tuple(map(int, p.name.split("-")[1:])) for p in told.glob("wrote-*")}
-    first = {task[:2] for task in began if task[2] == 0}
-    second = {task[:2] for task in wrote if task[2] == 1}
-    assert first
-    assert first <= second  # every task that wrote a file ran a second time, and wrote another
-    assert left_by(tmp_path / "twice", KIND) == straight
+    began = _attempts(told, "began")
+    assert began
+    # Every task that came to write a file ran a second time, and both wrote theirs.
+    assert {task for task, both in began.items() if both != {0, 1}} == set()
+    assert _attempts(told, "wrote") == began
+    for rows in ("late", "bad"):
+        assert bool(_attempts(told, rows)) == bool(straight[rows])
+    assert left_by(tmp_path / "twice", kind) == straight
+
+
+def _attempts(told: Path, what: str) -> dict[Task, set[int]]:
+    """By task the attempts that did it."""
+    found: dict[Task, set[int]] = {}
+    for path in told.glob(f"{what}-*"):
+        stage, partition, attempt = map(int, path.name.split("-")[1:])
+        found.setdefault((stage, partition), set()).add(attempt)
+    return found

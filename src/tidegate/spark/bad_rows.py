@@ -25,6 +25,7 @@ from tidegate.spark.frames import run_tasks
 from tidegate.spark.late import MANIFEST, Owner
 from tidegate.store.bad_rows import SCHEMA, SUFFIX
 from tidegate.store.staging import Staged, stage
+from tidegate.store.steps import reached
 from tidegate.store.store import Store
 
 
@@ -63,6 +64,7 @@ class BadTask:
             place = f"{self.job.name}/{self.batch}"
             made = routed(self.job, self.partition, rows)
             staged = stage(self.job.store(), name, made, place, writer=self.job.name)
+            reached("bad rows: staged")
             found = BadFound(found.counts, (staged,))
         return found
 

@@ -22,6 +22,7 @@ from tidegate.spark.arrow_types import arrow_schema, cast, spark_schema
 from tidegate.spark.rows import FileRows, Reads, StreamRows
 from tidegate.spark.shape import EVENT_TIME, Shape
 from tidegate.spark.workers import in_worker
+from tidegate.store.steps import reached
 
 Task = Callable[[], Iterator[pa.RecordBatch]]
 
@@ -37,6 +38,7 @@ def run_tasks(spark: SparkSession, tasks: Sequence[Task], schema: pa.Schema) -> 
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for made in tasks[number]():
+                    reached("task: rows made")
                     yield cast(made, expected)
 
     count = len(tasks)

@@ -27,6 +27,7 @@ from tidegate.planning.policy import Policy
 from tidegate.spark.frames import run_tasks
 from tidegate.spark.rows import StreamRows, rows_of
 from tidegate.store.staging import Staged, stage
+from tidegate.store.steps import reached
 from tidegate.store.store import Store
 
 SUFFIX: Final = ".late"
@@ -122,7 +123,10 @@ class LateTask:
             names=[*own, *(column.name for column in COLUMNS)],
         )
         place = f"{self.job.name}/{self.batch}"
-        return stage(self.job.store(), self.stream + SUFFIX, table, place, writer=self.job.name)
+        name = self.stream + SUFFIX
+        staged = stage(self.job.store(), name, table, place, writer=self.job.name)
+        reached("late rows: staged")
+        return staged
 
 
 def late_tasks(

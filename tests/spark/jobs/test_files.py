@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.spark.jobs.truth import Row, Truth
-from tests.spark.jobs.world import S, World, begun, counted
+from tests.spark.jobs.world import S, World, begun, counted, failing_at
 
 from tidegate.errors import TidegateError
 from tidegate.logs.files import FileLog
@@ -52,10 +52,29 @@ class Folders:
         hidden.rename(place)
         return place
 
+    def log(self) -> FileLog:
+        """The folders as a log."""
+        return FileLog(
+            "orders",
+            self.root,
+            format="jsonl",
+            event_column="at",
+            event_type="ticks",
+            schema=SCHEMA,
+        )
+
     def see(self, **said: Any) -> None:
         """Tell the truth what has come."""
         self.truth.see(self.fresh, **said)
         self.fresh = []
+
+
+EACH_ONCE = Counter([("missing", "job"), ("unparsable", "job"), ("future", "job")])
+
+
+def routed(world: World) -> Counter[tuple[str, str]]:
+    """The bad rows by reason, and who found them."""
+    return Counter((row["reason"], row["writer"]) for row in world.read("orders.errors"))
 
 
 def test_folders_come_and_go_bad_rows_are_routed_and_the_end_gives_everything_out(
@@ -64,9 +83,7 @@ def test_folders_come_and_go_bad_rows_are_routed_and_the_end_gives_everything_ou
     folders = Folders(world.folder / "files")
     folders.add("p0", ("a", 1, -15), ("b", 2, -5), ("a", 3, None), ("a", 4, "noon"), ("a", 5, 5))
     folders.add("p1", ("a", 6, 3), ("b", 7, FAR), ("b", 8, 14), age=300)
-    log = FileLog(
-        "orders", folders.root, format="jsonl", event_column="at", event_type="ticks", schema=SCHEMA
-    )
+    log = folders.log()
     job = world.windows(streams={"orders": log}, size=10)
     running = begun(job)
 
@@ -117,12 +134,25 @@ def test_folders_come_and_go_bad_rows_are_routed_and_the_end_gives_everything_ou
     figures = job.progress.figures()
     assert figures["finished"]
     assert figures["partitions"] == {"orders": {"p0": [0, 0, 2], "p1": [1, 1, 1]}}
-    routed = [(row["reason"], row["writer"]) for row in world.read("orders.errors")]
-    assert Counter(routed) == Counter(
-        [("missing", "job"), ("unparsable", "job"), ("future", "job")]
-    )
+    assert routed(world) == EACH_ONCE
     [lost] = world.read("orders.late")
     assert (lost["k"], lost["late_time"]) == ("c", 12 * S)
     with pytest.raises(TidegateError) as over:
         job.start()
     assert over.value.code == "query-finished"
+
+
+def test_bad_rows_of_a_batch_that_runs_again_are_routed_once(world: World) -> None:
+    folders = Folders(world.folder / "files")
+    folders.add("p0", ("a", 1, 5), ("a", 2, None), ("a", 3, "noon"), ("a", 4, FAR), ("a", 5, 25))
+    job = world.windows(streams={"orders": folders.log()}, size=10)
+    # First the files are written and nobody sees them, then all is done and Spark does not know.
+    for step, seen in (("batch: before commit", Counter()), ("batch: committed", EACH_ONCE)):
+        with failing_at(step):
+            begun(job)
+        assert routed(world) == seen
+    begun(job).stop()
+    folders.see()
+    assert world.counts("out") == folders.truth.results(counted)
+    assert routed(world) == EACH_ONCE
+    assert job.progress.figures()["partitions"] == {"orders": {"p0": [0, 0, 3]}}
