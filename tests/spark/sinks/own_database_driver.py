@@ -1,13 +1,12 @@
-"""Runs the example with a database of its own; its whole process group dies at a named step.
+"""Runs the example with a database of its own, so that `tests.restart.kills` can kill it.
 
-python -m tests.spark.sinks.own_database_driver folder "batch: written" 2
+python -m tests.spark.sinks.own_database_driver folder
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import signal
 import sqlite3
 import sys
 from collections.abc import Iterable
@@ -15,22 +14,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tidegate.store.steps import listening, reached
+from tidegate.store.steps import reached
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "own_database.py"
-INSERTED = "own database: inserted"
-"""The rows are in the example's transaction, which is not committed yet."""
-
-STEPS = (
-    "batch: begun",
-    INSERTED,
-    "batch: before settle",
+OWN = (
+    "own database: inserted",  # the rows are in its transaction, which is not committed yet
+    "batch: before settle",  # its transaction is committed, and the job knows nothing of it
     "batch: written",
-    "batch: before commit",
-    "catalog: before commit",
-    "catalog: after commit",
     "batch: committed",
 )
+"""Points of this example beside those of every job."""
 
 
 def example() -> ModuleType:
@@ -44,27 +37,19 @@ def example() -> ModuleType:
     return found
 
 
-def main(folder: str, kill_at: str, count: int) -> None:
-    """Run the example, and die when a step is reached for the n-th time in its batches."""
+def main(folder: str) -> None:
+    """Run the example, and tell when its rows are inserted."""
+    os.environ["KILL_DRIVER"] = str(os.getpid())
     own: Any = example()
-    insert, passed = own.insert, 0
-    begun = False
+    insert = own.insert
 
     def inserting(database: sqlite3.Connection, rows: Iterable[dict[str, Any]]) -> None:
         insert(database, rows)
-        reached(INSERTED)
-
-    def step(name: str) -> None:
-        nonlocal begun, passed
-        begun = begun or name == STEPS[0]
-        passed += begun and name == kill_at
-        if passed == count:
-            os.killpg(os.getpgid(0), signal.SIGKILL)
+        reached(OWN[0])
 
     own.insert = inserting
-    with listening(step):
-        own.main(Path(folder))
+    own.main(Path(folder))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(*sys.argv[1:])

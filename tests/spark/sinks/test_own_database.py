@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.spark.sinks.own_database_driver import STEPS, example
+from pyspark.sql import SparkSession
+from tests.restart.kills import POINTS
+from tests.restart.lives import lived, said_by
+from tests.spark.sinks.own_database_driver import OWN, example
 
 from tidegate.spark import JobProgress
 from tidegate.store import Store
 
-ROOT = Path(__file__).resolve().parents[3]
+DRIVER = "tests.spark.sinks.own_database_driver"
 Sale = tuple[str, str, int, int]
 
 
@@ -30,29 +30,6 @@ def truth() -> list[Sale]:
         orders[place] += 1
         total[place] += order["price"]
     return sorted((*place, orders[place], total[place]) for place in orders)
-
-
-def run(folder: Path, kill_at: str = "never", count: int = 1) -> str:
-    """Run the example in a process group of its own; what it printed."""
-    child = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "tests.spark.sinks.own_database_driver",
-            folder,
-            kill_at,
-            str(count),
-        ],
-        cwd=ROOT,
-        start_new_session=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    out, told = child.communicate(timeout=600)
-    expected = 0 if kill_at == "never" else -signal.SIGKILL
-    assert child.returncode == expected, told
-    return out
 
 
 def check(folder: Path, printed: str) -> None:
@@ -70,9 +47,17 @@ def check(folder: Path, printed: str) -> None:
     assert figures["batches"] == batches >= 4
 
 
+def test_the_example_has_every_row_once(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example().main(tmp_path)
+    check(tmp_path, capsys.readouterr().out)
+
+
 @pytest.mark.faults
-@pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.parametrize("kill_at", STEPS)
-def test_the_example_is_killed_at_every_step(tmp_path: Path, kill_at: str, count: int) -> None:
-    run(tmp_path, kill_at, count)
-    check(tmp_path, run(tmp_path))
+@pytest.mark.parametrize("nth", [1, 3])
+@pytest.mark.parametrize("point", [*POINTS, *OWN])
+def test_the_example_is_killed_at_every_point(tmp_path: Path, point: str, nth: int) -> None:
+    assert not lived(tmp_path, point=point, nth=nth, module=DRIVER)
+    assert lived(tmp_path, module=DRIVER)
+    check(tmp_path, said_by(tmp_path))
