@@ -25,7 +25,7 @@ from bench.spark_memory import larger_than_memory
 from bench.spark_order import ordered_release, system_columns
 from bench.spark_rivals import Windows, duckdb_alone, in_turn, stock, tidegate
 from bench.spark_rows import Rows, written
-from tidegate.spark import session
+from bench.spark_session import with_cores
 
 SECONDS_PER_MILLION = 10
 """Event time that a million rows spread over: 100,000 rows a second."""
@@ -42,7 +42,7 @@ def main() -> None:
     console = Console(highlight=False)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as place:
-        spark = two_cores()
+        spark = with_cores(2)
         for part in PARTS:
             if asked.only and part.__name__ not in asked.only:
                 continue
@@ -50,20 +50,6 @@ def main() -> None:
             rows.extend(part(spark, Path(place), asked.rows))
         spark.stop()
     publish("spark", rows, console)
-
-
-def two_cores() -> SparkSession:
-    """The session of all rivals."""
-    return session(
-        "bench",
-        master="local[2]",
-        settings={
-            "spark.driver.memory": "4g",
-            "spark.sql.shuffle.partitions": "2",
-            # Every batch is looked at afterwards.
-            "spark.sql.streaming.numRecentProgressUpdates": "1000",
-        },
-    )
 
 
 def windows(spark: SparkSession, folder: Path, count: int) -> list[Row]:

@@ -16,9 +16,11 @@ from pyspark.sql import SparkSession
 from bench.report import Row
 from bench.spark_rivals import Windows, duckdb_alone, in_turn, tidegate, warm
 from bench.spark_rows import Rows, written
-from tidegate.spark import session
+from bench.spark_session import with_cores
 
 STEPS = (1, 2, 4)
+LONG = 16
+"""So many times the rows are worth some ten seconds of two cores."""
 
 
 def growth(spark: SparkSession, folder: Path, count: int) -> list[Row]:
@@ -38,7 +40,7 @@ def growth(spark: SparkSession, folder: Path, count: int) -> list[Row]:
             seconds.append(warm(run, 4)[1].seconds)
         rows.append(Row(f"growth with {name}: exponent", _exponent(seconds), "", 1.05))
     # The start of a run is the work of one core: what it weighs is seen on fewer rows.
-    for many, target in ((count * STEPS[-1], 0.9), (count, None)):
+    for many, target in ((count * LONG, 0.9), (count * STEPS[-1], None), (count, None)):
         one, two = (_alone(folder, many, cores) for cores in (1, 2))
         title = f"{many // 1_000_000} million rows"
         rows += [
@@ -84,13 +86,12 @@ def main() -> None:
     folder, count, cores = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     # One core means one: the driver, the planner and Spark's own threads share it with the tasks.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-    spark = session(
-        "bench", master=f"local[{cores}]", settings={"spark.sql.shuffle.partitions": "2"}
-    )
+    spark = with_cores(cores)
     store = written(folder, _spread(count))
     query = Windows(timedelta(seconds=10))
+    # Long runs need fewer turns; short ones are told best by the best of many.
     (_, job), (_, alone) = in_turn(
-        10,
+        10 if count <= 160_000_000 else 4,
         lambda: tidegate(spark, store, query, count, folder),
         lambda: duckdb_alone(store, query, count, folder, cores),
     )

@@ -35,6 +35,8 @@ from tidegate.store.store import Store
 MANIFEST: Final = pa.schema([("task", pa.int64()), ("manifest", pa.binary())])
 SMALL: Final = 250_000
 """Pieces are put together up to so many rows: below that a task costs more than its work."""
+LARGE: Final = 32_000_000
+"""And to no more than so many, a second's work: a task that fails is done again."""
 
 
 class HasStore(Protocol):
@@ -93,7 +95,10 @@ class Query:
         kept = [
             DuckTask(p.interval, origin, p.reads, self.job.shape, text, self.result) for p in pieces
         ]
-        return [_Together(tuple(kept[i] for i in group)).run for group in _packed(pieces)]
+        return [
+            _Together(tuple(kept[i] for i in group)).run
+            for group in packed([p.rows for p in pieces], self.job.cores)
+        ]
 
     def _with_time(self, schema: pa.Schema) -> pa.Schema:
         if EVENT_TIME in schema.names or WINDOW_END not in schema.names:
@@ -124,17 +129,28 @@ def timed(batch: pa.RecordBatch) -> pa.RecordBatch:
     )
 
 
-def _packed(pieces: Sequence[Piece]) -> list[list[int]]:
-    """Neighbours put together while they are small."""
+def packed(rows: Sequence[int], cores: int) -> list[list[int]]:
+    """Which pieces are one task: neighbours, many at first and fewer towards the end.
+
+    Between two tasks a core waits some 20 ms, so few are better; but the last ones must be small,
+    or one core waits for another. So each is given half of what its core would have of the rest.
+
+    >>> packed([5_000_000] * 12, cores=1)
+    [[0, 1, 2, 3, 4, 5], [6, 7, 8], [9], [10], [11]]
+    >>> packed([5_000_000] * 4, cores=2)
+    [[0], [1], [2], [3]]
+    >>> packed([1_000] * 4, cores=2)
+    [[0, 1, 2, 3]]
+    """
     groups: list[list[int]] = []
-    rows = 0
-    for number, piece in enumerate(pieces):
-        if groups and rows + piece.rows <= SMALL:
-            groups[-1].append(number)
-            rows += piece.rows
-        else:
-            groups.append([number])
-            rows = piece.rows
+    left, room = sum(rows), 0
+    for number, count in enumerate(rows):
+        if not groups or count > room:
+            groups.append([])
+            room = min(max(left // (2 * cores), SMALL), LARGE)
+        groups[-1].append(number)
+        room -= count
+        left -= count
     return groups
 
 
