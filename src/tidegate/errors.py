@@ -674,7 +674,7 @@ def gate_with_strangers(query: str, sources: int, known: int) -> InputError:
 
 
 def time_behind_missing(query: str, reason: str) -> InputError:
-    """A gated query of which only the user knows how far its results are behind its watermark."""
+    """A query of which only the user knows how far its results are behind its watermark."""
     return InputError(
         "time-behind-missing",
         "time of the results is not clear",

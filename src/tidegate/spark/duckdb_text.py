@@ -18,10 +18,8 @@ Outside(reason='function EXP')
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 import duckdb
@@ -94,7 +92,7 @@ def _numbered(schema: pa.Schema, window: int | None) -> pa.Schema:
 
 def _try_out(text: str, columns: Sequence[Column], schemas: Mapping[str, pa.Schema]) -> None:
     """Let DuckDB read the text, not run it: it must take it, and its types must be Spark's."""
-    with _database(os.getpid()).cursor() as connection:
+    with duckdb.connect(config={"threads": 1}) as connection:
         for name, schema in schemas.items():
             connection.register(name, schema.empty_table())
         try:
@@ -104,12 +102,6 @@ def _try_out(text: str, columns: Sequence[Column], schemas: Mapping[str, pa.Sche
     for column, kind in zip(columns, found, strict=True):
         if column.type is None or column.type.duckdb != kind:
             raise NotCoveredError(f'column "{column.name}", a {column.type} that becomes a {kind}')
-
-
-@lru_cache(maxsize=1)
-def _database(process: int) -> duckdb.DuckDBPyConnection:
-    """An empty database, opened once per process: that takes longer than to read a text."""
-    return duckdb.connect(config={"threads": 1})
 
 
 def _refuse_strings(text: str) -> None:

@@ -97,6 +97,22 @@ def check_row_by_row(statement: Statement) -> None:
         raise errors.query_not_row_by_row(reason, statement.fragment(statement.tree))
 
 
+def chooses_time(tree: exp.Expr) -> bool:
+    """Whether only the user knows how far behind the time of a result may lie.
+
+    Known are the times of rows as they are, and the least, largest or first known of these.
+    """
+    known = (exp.Identifier, exp.Least, exp.Greatest, exp.Coalesce)
+    for part in tree.expressions:
+        if part.alias_or_name.lower() == EVENT_TIME:
+            return not all(
+                isinstance(node, known)
+                or (isinstance(node, exp.Column) and node.name.lower() == EVENT_TIME)
+                for node in part.unalias().walk()
+            )
+    return False
+
+
 def not_row_by_row(tree: exp.Expr) -> str | None:
     """Why a query is not a function of single rows; None when it is."""
     if not isinstance(tree, exp.Select) or len(list(tree.find_all(exp.Select))) != 1:

@@ -31,7 +31,7 @@ from tidegate.planning.policy import Policy, Release, Strategy
 from tidegate.planning.query import Query
 from tidegate.spark.batch_rows import rows_of_batch
 from tidegate.spark.batches import batch_function, runner_of
-from tidegate.spark.joins import JoinText, check_row_by_row
+from tidegate.spark.joins import JoinText, check_row_by_row, chooses_time
 from tidegate.spark.keys import divides_by_key
 from tidegate.spark.log_policy import described
 from tidegate.spark.plan_door import Plans, source_of
@@ -160,22 +160,27 @@ def ordered(
     checkpoint: str | Path | None = None,
     cores: int | None = None,
     system: Sequence[str] = (),
+    time_behind: Duration | None = None,
     overrides: Mapping[str, Settings] | None = None,
     **settings: Any,
 ) -> SlicesJob:
     """The rows of a stream in the order of their event time, each batch above the last.
 
     Without `sort` they are above the last batch, and inside a batch as they come. A query may
-    filter and compute; whatever looks at several rows at once would depend on batches.
+    filter and compute; whatever looks at several rows at once would depend on batches. If it gives
+    rows another `_event_time`, `time_behind` says how far before their own it may lie.
     """
     logs, home = _logs(stream, store)
     [only] = logs
     text: str | Frames = f"SELECT * FROM `{only}`" if query is None else query
     if isinstance(text, str):
-        check_row_by_row(Statement.parse(text, [only]))
+        statement = Statement.parse(text, [only])
+        check_row_by_row(statement)
+        _check_time(name, statement, time_behind)
+    behind = micros(_duration(time_behind or timedelta(0)))
     return _made(
         spark, logs, home, Query.ordered(only), Plain(), text, sink, name, kernel, checkpoint,
-        cores, system, 0, overrides, settings, in_order=sort,
+        cores, system, behind, overrides, settings, in_order=sort,
     )  # fmt: skip
 
 
@@ -194,6 +199,7 @@ def interval_join(
     checkpoint: str | Path | None = None,
     cores: int | None = None,
     system: Sequence[str] = (),
+    time_behind: Duration | None = None,
     overrides: Mapping[str, Settings] | None = None,
     **settings: Any,
 ) -> SlicesJob:
@@ -201,7 +207,8 @@ def interval_join(
 
     The query is `SELECT ... FROM a [LEFT | RIGHT | FULL] JOIN b ON ...`; the bounds are added to
     its ON. A function gets the rows of `first` in the interval and all of `second` that can meet
-    them, and must keep to the bounds itself.
+    them, and must keep to the bounds itself. `time_behind`: how far before its row of `first` the
+    time of a result may lie, where it is neither that of the one nor of the other.
     """
     logs, home = _logs(first, store)
     others, _ = _logs(second, store if store is not None else home)
@@ -209,9 +216,9 @@ def interval_join(
     early, late_ = _duration(before), _duration(after)
     shape: Shape = Plain()
     if isinstance(query, str):
-        joined = JoinText.of(
-            Statement.parse(query, [one, two]), one, two, before=early, after=late_
-        )
+        statement = Statement.parse(query, [one, two])
+        joined = JoinText.of(statement, one, two, before=early, after=late_)
+        _check_time(name, statement, time_behind)
         query, behind = joined.statement.text, micros(joined.time_behind)
         planned = (Query.full_join if joined.full else Query.interval_join)(
             joined.driver, joined.other, before=joined.before, after=joined.after
@@ -222,6 +229,8 @@ def interval_join(
     else:
         behind = 0
         planned = Query.interval_join(one, two, before=early, after=late_)
+    if time_behind is not None:
+        behind = micros(_duration(time_behind))
     return _made(
         spark, {**logs, **others}, home, planned, shape, query, sink, name, kernel, checkpoint,
         cores, system, behind, overrides, settings,
@@ -304,6 +313,12 @@ def _routing_keys(logs: Mapping[str, Log]) -> dict[str, tuple[str, ...]]:
         name: log.store.describe(log.name).config.routing_key if isinstance(log, StoreLog) else ()
         for name, log in logs.items()
     }
+
+
+def _check_time(name: str, statement: Statement, time_behind: Duration | None) -> None:
+    """Nobody else can say how far behind a time lies that a query computes."""
+    if time_behind is None and chooses_time(statement.tree):
+        raise errors.time_behind_missing(name, "they have a time of their own choice")
 
 
 def _check_full(
