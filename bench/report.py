@@ -50,13 +50,19 @@ class Row:
         }
 
 
+def write(benchmark: str, rows: Sequence[Row]) -> Path:
+    """Write the rows to `build/bench/<benchmark>.json`."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    file = FOLDER / f"{benchmark}.json"
+    file.write_text(json.dumps([row.as_json() for row in rows], indent=2) + "\n")
+    return file
+
+
 def publish(benchmark: str, rows: Sequence[Row], console: Console | None = None) -> Path:
     """Print the rows and write them to `build/bench/<benchmark>.json`."""
     shown = console or Console(highlight=False)
     shown.print(table(f"bench {benchmark}", rows))
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    file = FOLDER / f"{benchmark}.json"
-    file.write_text(json.dumps([row.as_json() for row in rows], indent=2) + "\n")
+    file = write(benchmark, rows)
     shown.print(f"written to {file}", soft_wrap=True)
     return file
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from bench.report import Row, publish
+from bench.report import Row, publish, write
 from bench.spark_backlog import skewed_backlog
 from bench.spark_gate import gate_backlog, gate_state, gate_windows, state_stores
 from bench.spark_growth import growth
@@ -48,6 +48,7 @@ def main() -> None:
                 continue
             console.print(f"measuring {part.__name__}")
             rows.extend(part(spark, Path(place), asked.rows))
+            write("spark", rows)  # it takes long: what is measured is kept, whatever comes
         spark.stop()
     publish("spark", rows, console)
 
