@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     )
     from tidegate.spark.slices import SlicesJob, interval_join, ordered, windows
     from tidegate.spark.source import read, register
+    from tidegate.spark.source_options import Between
 
 __all__ = [
     "session",
     "read",
+    "Between",
     "register",
     "windows",
     "interval_join",
@@ -65,6 +67,7 @@ _WHERE = {
     **dict.fromkeys(("read", "register"), "source"),
     **dict.fromkeys(("write_stream", "GateJob"), "gate.writing"),
     "read_stream": "gate.doors",
+    "Between": "source_options",
     "RunningJob": "running",
     "JobProgress": "progress",
 }

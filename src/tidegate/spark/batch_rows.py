@@ -79,10 +79,8 @@ def _behind(
 
     Those that lie not far below it are read with the interval anyway.
     """
-    first, below = (
-        first_of_ours(after, job.query, name),
-        shifted(a, -micros(job.query.sides[name].before)),
-    )
+    first = first_of_ours(after, job.query, name)
+    below = shifted(a, -micros(job.query.sides[name].before))
     if below is UNKNOWN or (first is not UNKNOWN and first >= below):
         return []
     return [rows_of(log, spans, (), (first, below))]

@@ -115,7 +115,9 @@ def _read(files: Sequence[FileRows], rows: StreamRows, where: str) -> str:
         f'{known[name]} AS "{name}"' if name in known else f'"{name}"' for name in rows.columns
     )
     paths = ", ".join(_text(file.path) for file in files)
-    return f"SELECT {chosen} FROM read_parquet([{paths}], file_row_number = true){where}"
+    # Only where it is needed: a user may have a column of that name.
+    number = ", file_row_number = true" if known or not files[0].whole else ""
+    return f"SELECT {chosen} FROM read_parquet([{paths}]{number}){where}"
 
 
 def _by_file(files: Sequence[FileRows], rows: StreamRows) -> dict[str, str]:

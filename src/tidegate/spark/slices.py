@@ -29,7 +29,7 @@ from tidegate.logs.store_log import StoreLog
 from tidegate.planning.behind import refuse_unclear_next
 from tidegate.planning.policy import Policy, Release, Strategy
 from tidegate.planning.query import Query
-from tidegate.spark.batch_rows import rows_of_batch
+from tidegate.spark.batch_rows import rows_of_batch, slices_of_batch
 from tidegate.spark.batches import batch_function, runner_of
 from tidegate.spark.joins import JoinText, check_row_by_row, chooses_time
 from tidegate.spark.keys import divides_by_key
@@ -45,6 +45,7 @@ from tidegate.spark.running import (
 from tidegate.spark.shape import Full, Plain, Shape, Windows
 from tidegate.spark.sinks.sink import Sink, refuse_connect, refuse_deletes
 from tidegate.spark.size import memory, parallelism
+from tidegate.spark.source_options import Between
 from tidegate.spark.spec import Frames, Job, Kernel, checked_system
 from tidegate.spark.sql_text import Statement
 from tidegate.spark.window_rules import check_windowed
@@ -93,6 +94,10 @@ class SlicesJob(Startable):
         last hundred. Rows have their places beside all their columns.
         """
         return rows_of_batch(self.spark, self.job, self.checkpoint, batch)
+
+    def slices_of(self, batch: int) -> dict[str, tuple[Between, ...]]:
+        """By stream the bounds between which a batch has read, for `read` with `slices=`."""
+        return slices_of_batch(self.spark, self.job, self.checkpoint, batch)
 
     def explain(self) -> str:
         """Which kernel runs it, and why; how its work is divided."""

@@ -203,8 +203,8 @@ def read(
     """A stream of a store, or any log, as a frame: between two cuts, and of that [from, to).
 
     `source`: a store or its address, then with the name of the stream; or a log. A time without a
-    zone is UTC. `slices`: instead of one pair of bounds those of a plan, as `slices_of_batch` gives
-    them. By default there are three tasks per core of the session.
+    zone is UTC. `slices`: instead of one pair of bounds several, of which no two share a row; those
+    of a job's batch are `SlicesJob.slices_of`. By default there are three tasks per core.
     """
     options = source_options(source, stream, data)
     for name, cut in (("from_cut", from_cut), ("to_cut", to_cut)):

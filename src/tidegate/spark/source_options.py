@@ -144,7 +144,9 @@ class WriteOptions:
 
 _A_CUT: Final = 'a cut like {"0.e0": 17}'
 _A_LOG: Final = "the JSON of a log's describe()"
-_SLICES: Final = "what slices_of_batch() gives: a list of from_cut, to_cut, from_time and to_time"
+_SLICES: Final = (
+    """a list like [{"from_cut": "{\\"0.e0\\": 3}", "to_time": "2026-01-31T12:00:00Z"}]"""
+)
 
 T = TypeVar("T", dict[str, Any], list[Any])
 

@@ -9,7 +9,6 @@ import pytest
 from tests.spark.jobs.world import S, World, begun
 
 from tidegate.errors import TidegateError
-from tidegate.spark.batch_rows import slices_of_batch
 from tidegate.spark.sinks import StreamSink
 from tidegate.spark.slices import SlicesJob
 
@@ -83,7 +82,7 @@ def test_all_streams_of_a_job_are_read_with_what_lies_around(world: World) -> No
     )  # fmt: skip
     begun(job).stop()
     for stream, first in (("orders", 0), ("payments", 1)):
-        [bounds] = slices_of_batch(world.spark, job.job, job.checkpoint, 1)[stream]
+        [bounds] = job.slices_of(1)[stream]
         assert bounds.from_time is None
         assert bounds.to_time == 30 * S
         assert [row["v"] for row in _rows(job, 1, stream)] == [5 + first, 15 + first, 25 + first]
