@@ -7,20 +7,23 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from pyspark.sql import SparkSession
 
 from bench.report import Row
-from bench.spark_rivals import Windows, duckdb_alone, in_turn, tidegate, warm
+from bench.spark_rivals import Account, Windows, duckdb_alone, in_turn, tidegate, warm
 from bench.spark_rows import Rows, written
 from bench.spark_session import with_cores
 
 STEPS = (1, 2, 4)
 LONG = 16
 """So many times the rows are worth some ten seconds of two cores."""
+ANSWER = "account: "
 
 
 def growth(spark: SparkSession, folder: Path, count: int) -> list[Row]:
@@ -41,21 +44,68 @@ def growth(spark: SparkSession, folder: Path, count: int) -> list[Row]:
         rows.append(Row(f"growth with {name}: exponent", _exponent(seconds), "", 1.05))
     # The start of a run is the work of one core: what it weighs is seen on fewer rows.
     for many, target in ((count * LONG, 0.9), (count * STEPS[-1], None), (count, None)):
-        one, two = (_alone(folder, many, cores) for cores in (1, 2))
-        title = f"{many // 1_000_000} million rows"
-        rows += [
-            Row(f"{title}, one core", one["job"], "rows/s", 200_000, True),
-            Row(f"{title}, two cores, per core", two["job"] / 2, "rows/s", 200_000, True),
-            *(
-                Row(f"{title}: {name}", two[what] / 2 / one[what], "x", wanted, True)
-                for name, what, wanted in (
-                    ("efficiency of the second core", "job", target),
-                    ("the same from the first batch on", "at work", None),
-                    ("the same of DuckDB alone", "duckdb", None),
-                )
-            ),
-        ]
+        rows += _second_core(folder, many, target)
     return rows
+
+
+def _second_core(folder: Path, count: int, target: float | None) -> list[Row]:
+    """What a second core adds, told by the best of some runs of either session.
+
+    The two take turns, run by run: how fast this machine is changes from minute to minute. What
+    DuckDB makes of the second core is what the machine gives: caches and memory are shared.
+    """
+    written(folder, _spread(count))
+    turns = 10 if count <= 160_000_000 else 6
+    with _Alone(folder, count, 1) as one_core, _Alone(folder, count, 2) as two_cores:
+        (_, one), (_, two), (_, duckdb_one), (_, duckdb_two) = in_turn(
+            turns, one_core.job, two_cores.job, one_core.duckdb, two_cores.duckdb
+        )
+    title = f"{count // 1_000_000} million rows"
+    return [
+        Row(f"{title}, one core", one.speed, "rows/s", 200_000, True),
+        Row(f"{title}, two cores, per core", two.speed / 2, "rows/s", 200_000, True),
+        *(
+            Row(f"{title}: {name}", before / 2 / after, "x", wanted, True)
+            for name, before, after, wanted in (
+                ("efficiency of the second core", one.seconds, two.seconds, target),
+                ("the same from the first batch on", one.at_work, two.at_work, None),
+                ("the same of DuckDB alone", duckdb_one.seconds, duckdb_two.seconds, None),
+            )
+        ),
+    ]
+
+
+class _Alone:
+    """A session of its own with so many cores, in a process that waits for its turn."""
+
+    def __init__(self, folder: Path, count: int, cores: int) -> None:
+        command = [sys.executable, "-m", "bench.spark_growth", str(folder), str(count), str(cores)]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()  # the end of its input is the end of its work
+
+    def job(self) -> Account:
+        """One run of the job."""
+        return self._asked("job")
+
+    def duckdb(self) -> Account:
+        """One run of DuckDB alone, with as many threads."""
+        return self._asked("duckdb")
+
+    def _asked(self, what: str) -> Account:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{what}\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith(ANSWER):
+                return Account(**json.loads(line.removeprefix(ANSWER)))
+        raise RuntimeError(f"the session of the bench has ended: {self._process.wait()}")
 
 
 def _spread(count: int, keys: int = 1_000, partitions: int = 4) -> Rows:
@@ -71,32 +121,20 @@ def _exponent(seconds: list[float]) -> float:
     return above / sum((a - mean_x) ** 2 for a in x)
 
 
-def _alone(folder: Path, count: int, cores: int) -> dict[str, float]:
-    """Rows per second in a session of its own with so many cores: of a job, and of DuckDB.
-
-    What DuckDB makes of the second core is what the machine gives: caches and memory are shared.
-    """
-    command = [sys.executable, "-m", "bench.spark_growth", str(folder), str(count), str(cores)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
-
-
 def main() -> None:
+    """Answer every line of the input with the account of one run."""
     folder, count, cores = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     # One core means one: the driver, the planner and Spark's own threads share it with the tasks.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     spark = with_cores(cores)
     store = written(folder, _spread(count))
-    query = Windows(timedelta(seconds=10))
-    # Long runs need fewer turns; short ones are told best by the best of many.
-    (_, job), (_, alone) = in_turn(
-        10 if count <= 160_000_000 else 4,
-        lambda: tidegate(spark, store, query, count, folder),
-        lambda: duckdb_alone(store, query, count, folder, cores),
-    )
-    found = {"job": job.speed, "at work": count / job.at_work, "duckdb": alone.speed}
-    print(json.dumps(found))
+    query, out = Windows(timedelta(seconds=10)), folder / f"out-{cores}"
+    for line in sys.stdin:
+        if line.strip() == "job":
+            found = tidegate(spark, store, query, count, out)
+        else:
+            found = duckdb_alone(store, query, count, out, cores)
+        print(ANSWER + json.dumps(asdict(found)), flush=True)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,8 @@ class DuckTask:
 @lru_cache(maxsize=1)
 def _connection(process: int) -> duckdb.DuckDBPyConnection:
     """The connection of this process; a forked one opens its own."""
-    made = duckdb.connect(config={"threads": 1})
+    # Its threads that fetch files ahead of a scan would take the cores of other tasks.
+    made = duckdb.connect(config={"threads": 1, "async_threads": 0})
     made.execute("SET TimeZone = 'UTC'")
     made.execute("SET preserve_insertion_order = true")
     return made
