@@ -29,6 +29,20 @@ _TESTED: Final = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.groupByAliases": "true",
     "spark.sql.storeAssignmentPolicy": "ansi",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.legacy.allowNegativeScaleOfDecimal": "false",
+    "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
+    "spark.sql.legacy.ctePrecedencePolicy": "corrected",
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.legacy.parser.havingWithoutGroupByAsWhere": "false",
+    "spark.sql.legacy.percentileDiscCalculation": "false",
+    "spark.sql.legacy.setopsPrecedence.enabled": "false",
+    "spark.sql.legacy.statisticalAggregate": "false",
+    "spark.sql.legacy.timeParserPolicy": "corrected",
+    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": "false",
 }
 """Settings that change what a query means, as they were when the subset was tested."""
 

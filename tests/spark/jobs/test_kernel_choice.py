@@ -83,6 +83,10 @@ def test_what_duckdb_cannot_runs_on_spark_with_the_reason_and_the_right_result(
         _setting("spark.sql.caseSensitive", "true", "false"),
         _setting("spark.sql.groupByAliases", "false", "true"),
         _setting("spark.sql.storeAssignmentPolicy", "legacy", "ansi"),
+        _setting("spark.sql.parser.escapedStringLiterals", "true", "false"),
+        _setting("spark.sql.decimalOperations.allowPrecisionLoss", "false", "true"),
+        _setting("spark.sql.legacy.statisticalAggregate", "true", "false"),
+        _setting("spark.sql.legacy.timeParserPolicy", "legacy", "corrected"),
     ],
 )
 def test_under_other_settings_than_the_tested_ones_spark_runs_it(
