@@ -8,12 +8,22 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.laws.test_wide_planner_laws import policies, queries, strategies, wide
+from tests.laws.test_wide_planner_laws import (
+    KEYED,
+    ORDERED,
+    TUMBLING,
+    policies,
+    queries,
+    strategies,
+    wide,
+)
 from tests.laws.wide_world import LEFT, RIGHT, Act, WideWorld, scripts
 
 from tidegate.eventtime.lanes import GlobalWatermarkCollector
 from tidegate.eventtime.watermark import UNKNOWN, Known, claim, from_json, later
-from tidegate.planning import PlannerState, Policy, Query, Release, Start, Strategy, plan
+from tidegate.planning import Late, PlannerState, Policy, Query, Release, Start, Strategy, plan
+from tidegate.planning.behind import waits_for_next
+from tidegate.planning.facts import Offsets
 from tidegate.spark.plan_source import told
 from tidegate.spark.totals import Counted, added, held_rows, source_numbers
 from tidegate.testing import MemoryLog
@@ -33,15 +43,26 @@ def by_row(script: list[Act]) -> list[Act]:
 
 
 def waiting(world: WideWorld) -> int:
-    """The rows between the start of the query and its cut that are not below A."""
+    """The rows between the start of the query and its cut that no release has given out."""
     a, count = world.state.released, 0
     for name, stream in world.state.streams.items():
         known = set(world.below(name, stream.cut())) - set(world.below(name, stream.start_cut))
         count += sum(a is UNKNOWN or row.time >= a for row in known)
+        if a is not UNKNOWN and waits_for_next(stream, world.policy):
+            came = set(world.below(name, stream.cut())) - set(
+                world.below(name, since_a(world, name))
+            )
+            count += sum(later(world.state.origin, row.time) == row.time < a for row in came)
     return count
 
 
-@given(scripts, scripts, queries, policies, strategies, starts)
+def since_a(world: WideWorld, name: str) -> Offsets:
+    """What had been read of a stream when A was reached."""
+    reached = [step for step in world.steps if step.after.released != step.before.released]
+    return reached[-1].after.streams[name].cut()
+
+
+@given(scripts, scripts, queries, policies, strategies, starts, st.booleans())
 @settings(max_examples=80, deadline=None)
 def test_held_rows_are_those_since_the_start_that_are_not_given_out(
     before: list[Act],
@@ -50,8 +71,10 @@ def test_held_rows_are_those_since_the_start_that_are_not_given_out(
     policy: Policy,
     ways: tuple[Strategy, Strategy],
     start: Any,
+    next_: bool,
 ) -> None:
-    world = wide(query, replace(policy, release=Release.TIME, start=start), ways)
+    late = Late.NEXT if next_ and query in (TUMBLING, KEYED, ORDERED) else policy.late
+    world = wide(query, replace(policy, release=Release.TIME, start=start, late=late), ways)
     there = [act for act in before if act[0] in ("append", "split", "merge")]
     world.run(by_row([*there, *script]))
     world.plan()

@@ -90,15 +90,19 @@ def held_rows(logs: Mapping[str, Log], state: PlannerState) -> int:
     """About how many rows are known and not given out yet: they wait in the log for their time.
 
     Rows of a span are taken as spread evenly over its times, where B goes through it. Before the
-    first release it is all of them, from where the query began.
+    first release it is all of them, from where the query began. Rows that came too late and count
+    in the next release wait as well.
     """
     b, count = state.released, 0.0
     for name, stream in state.streams.items():
-        if stream.highest is UNKNOWN or (b is not UNKNOWN and stream.highest < b):
-            continue
-        spans = logs[name].overlapping(b, stream.highest + 1, stream.start_cut, stream.cut())
-        share = 1.0 if b is UNKNOWN else _share_from(b, spans)
-        count += float((share * spans.rows).sum())
+        log, cut, since = logs[name], stream.cut(), stream.late_cut
+        if stream.highest is not UNKNOWN and (b is UNKNOWN or stream.highest >= b):
+            spans = log.overlapping(b, stream.highest + 1, stream.start_cut, cut)
+            share = 1.0 if b is UNKNOWN else _share_from(b, spans)
+            count += float((share * spans.rows).sum())
+        if b is not UNKNOWN and since is not None and since != cut:
+            behind = log.overlapping(state.origin, b, since, cut)
+            count += float(((1.0 - _share_from(b, behind)) * behind.rows).sum())
     return round(count)
 
 
