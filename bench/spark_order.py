@@ -42,7 +42,7 @@ def system_columns(spark: SparkSession, folder: Path, count: int) -> list[Row]:
     On a quarter of the rows too: the longer a run, the more of it are the aggregates themselves.
     """
     rows: list[Row] = []
-    for many, target in ((count, None), (count // 4, 0.95)):
+    for many, target in ((count, 0.95), (count // 4, None)):
         store = written(folder, Rows(many, seconds=many // 100_000))
         run = partial(tidegate, spark, store, Windows(timedelta(seconds=10)), many, folder)
         (_, with_all), (_, with_own), (_, without) = in_turn(
