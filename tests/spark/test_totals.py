@@ -25,7 +25,7 @@ from tidegate.planning import Late, PlannerState, Policy, Query, Release, Start,
 from tidegate.planning.behind import waits_for_next
 from tidegate.planning.facts import Offsets
 from tidegate.spark.plan_source import told
-from tidegate.spark.totals import Counted, added, held_rows, source_numbers
+from tidegate.spark.totals import Counted, added, held_rows, told_number
 from tidegate.testing import MemoryLog
 
 starts: st.SearchStrategy[Any] = st.sampled_from([Start.EARLIEST, Start.LATEST, 35])
@@ -100,12 +100,28 @@ def test_a_partition_that_has_vanished_does_not_hold_the_number_of_its_source() 
     log.append("orders", "0", [10])
     log.append("orders", "1", [30])
     query, policy = Query.ordered("orders"), Policy(release=Release.TIME)
-    state, _ = plan(state, log.facts(state), query, policy, now=0)
-    assert source_numbers(state) == {"orders": 10}
+    state, batch = plan(state, log.facts(state), query, policy, now=0)
+    assert told_number(told(batch, cores=2), "orders") == 10
     log.hide("orders", "0")
     state, batch = plan(state, log.facts(state), query, policy, now=0)
     assert batch.watermark == 29
-    assert source_numbers(state) == {"orders": 30}
+    assert told_number(told(batch, cores=2), "orders") == 30
+
+
+def test_a_partition_that_has_ended_does_not_hold_the_number_of_its_source() -> None:
+    log, state = MemoryLog(), PlannerState.fresh("q", ["orders"])
+    log.add_stream("orders", ["0", "1"])
+    log.append("orders", "0", [10])
+    log.append("orders", "1", [30])
+    log.end("orders", "0")
+    query, policy = Query.ordered("orders"), Policy(release=Release.TIME)
+    _, batch = plan(state, log.facts(state), query, policy, now=0)
+    assert batch.watermark == 29
+    assert told_number(told(batch, cores=2), "orders") == 30
+
+
+def test_a_plan_that_told_no_number_leaves_it_unknown() -> None:
+    assert told_number({}, "orders") is UNKNOWN
 
 
 def collected(lanes: list[list[Any]]) -> Known:

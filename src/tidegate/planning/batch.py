@@ -18,6 +18,7 @@ from tidegate.eventtime.lateness import LastUse, late_rows
 from tidegate.eventtime.watermark import UNKNOWN, Known
 from tidegate.planning.facts import Flags, Numbers, Offsets, Spans
 from tidegate.planning.slices import Interval, Slice
+from tidegate.planning.watermarks import merged
 
 
 class Reason(Enum):
@@ -84,6 +85,15 @@ class StreamPlan:
     known: Flags
     idle: Flags
     rebalanced: bool
+
+    @property
+    def stream_number(self) -> Known:
+        """What it says in all: nothing before this is still to come in the stream.
+
+        Nobody waits for a partition that has vanished or ended, so none of them holds it.
+        """
+        found = merged([(self.number, self.known, self.idle)]).current_watermark()
+        return found if isinstance(found, int) else UNKNOWN
 
     def judge(self, times: Numbers) -> Judgement:
         """Tell late, lost and foreign rows apart, for new rows with these times."""

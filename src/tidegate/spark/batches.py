@@ -320,8 +320,8 @@ class Runner:
         now: Instant,
     ) -> None:
         name = self.job.name
-        for stream, number in totals.source_numbers(after).items():
-            detail = totals.partitions_of(after.streams[stream])
+        for stream, state in after.streams.items():
+            number, detail = totals.told_number(counted.told, stream), totals.partitions_of(state)
             progress.tell(on, name, f"source:{stream}", number, detail, now)
         progress.tell(on, name, self.job.sink.node, batch.frontier, {"rows": counted.rows_out}, now)
         progress.tell(

@@ -134,6 +134,7 @@ def told(batch: BatchPlan, cores: int) -> dict[str, Any]:
     return {
         "lanes": [[len(lane), *map(to_json, lane.report())] for lane in lanes],
         "rows": {n: int(s.arrived.rows.sum()) for n, s in batch.streams.items()},
+        "numbers": {n: to_json(s.stream_number) for n, s in batch.streams.items()},
         "advanced": batch.advanced,
         "rebalanced": sum(s.rebalanced for s in batch.streams.values()),
         "holds": [str(hold) for hold in batch.holds[:10]],

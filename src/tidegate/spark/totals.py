@@ -22,9 +22,7 @@ from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.watermark import UNKNOWN, Known, to_json
 from tidegate.logs.log import Log
 from tidegate.planning.facts import Spans
-from tidegate.planning.policy import Strategy
 from tidegate.planning.state import PlannerState, StreamState
-from tidegate.planning.watermarks import merged
 from tidegate.spark.sinks.sink import Batch
 
 SHOWN: Final = 1_000
@@ -138,18 +136,10 @@ def detail(batch: Batch, counted: Counted, held: int, now: Instant) -> dict[str,
     }
 
 
-def source_numbers(state: PlannerState) -> dict[str, Known]:
-    """The number of every stream: nothing before it is still to come there."""
-    found: dict[str, Known] = {}
-    for name, stream in state.streams.items():
-        if stream.strategy in (Strategy.MARKS, Strategy.PROCESSING):
-            found[name] = stream.stream_number
-        else:
-            here = stream.present  # whoever has vanished is no part of the merge
-            columns = (stream.number[here], stream.known[here], stream.idle[here])
-            number = merged([columns]).current_watermark()
-            found[name] = number if isinstance(number, int) else UNKNOWN
-    return found
+def told_number(told: Mapping[str, Any], stream: str) -> Known:
+    """The number of a stream, as a plan has told it: nothing before it is still to come there."""
+    found = told.get("numbers", {}).get(stream)
+    return found if isinstance(found, int) else UNKNOWN
 
 
 def partitions_of(stream: StreamState) -> dict[str, Any]:

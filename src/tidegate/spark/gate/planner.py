@@ -204,9 +204,9 @@ class GatePlanner:
         """How far the source is, and what is told of its partitions."""
         if here is None:
             return UNKNOWN, {}
-        number = totals.source_numbers(here.state)[self._gate.stream]
+        told = json.loads(here.told)
         more = totals.partitions_of(here.state.streams[self._gate.stream])
-        return number, {**more, **json.loads(here.told)}
+        return totals.told_number(told, self._gate.stream), {**more, **told}
 
     def _hold(self, on: Connection, state: PlannerState, now: Instant) -> None:
         """Keep back from retention what a replay of the next batch would read."""
