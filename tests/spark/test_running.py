@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from datetime import timedelta
-from threading import Thread
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -101,21 +102,25 @@ class Asked:
 
     def __init__(self, *, ended: bool, failure: Exception | None) -> None:
         self.ended, self.failure = ended, failure
+        self.over = Event()
 
-    def awaitTermination(self, _: float) -> bool:
+    def awaitTermination(self, seconds: float | None = None) -> bool:
+        if seconds is None:
+            self.over.wait()
         if self.ended and self.failure is not None:
             raise self.failure
         return self.ended
 
     def stop(self) -> None:
         self.ended = True
+        self.over.set()
 
     def exception(self) -> Exception | None:
         return self.failure
 
 
 def running(
-    *, ended: bool = False, finished: bool = False, failure: Exception | None = None, **said: bool
+    *, ended: bool = False, finished: bool = False, failure: Exception | None = None, **said: Any
 ) -> RunningJob:
     query: Any = Asked(ended=ended, failure=failure)
     made = RunningJob(SimpleNamespace(name="job", store=lambda: None), query, **said)
@@ -131,20 +136,19 @@ def within(job: RunningJob) -> None:
 @pytest.mark.parametrize(
     ("job", "end"),
     [
-        (lambda: running(ended=True), RunningJob.wait),
-        (lambda: running(finished=True), RunningJob.wait),
-        (running, RunningJob.stop),
-        (lambda: running(ended=True), within),
+        ({"ended": True}, RunningJob.wait),
+        ({"finished": True}, RunningJob.wait),
+        ({}, RunningJob.stop),
+        ({"ended": True}, within),
     ],
     ids=["what was there is over", "its input has ended", "it is stopped", "a with ends"],
 )
 def test_a_job_that_has_ended_tells_its_figures_once(
-    job: Callable[[], RunningJob],
+    job: dict[str, Any],
     end: Callable[[RunningJob], object],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    made = job()
-    made.at_end.append(lambda _: print("first what else there is to do"))
+    made = running(**job, at_end=[lambda _: print("first what else there is to do")])
     assert capsys.readouterr() == ("", "")
     end(made)
     assert capsys.readouterr() == ("first what else there is to do\n", LINE)
@@ -170,18 +174,48 @@ def test_a_job_tells_nothing_while_it_runs_when_it_failed_or_when_told_not_to(
 def test_the_figures_of_a_job_are_its_last_word_also_when_two_threads_end_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    made = running(ended=True)
-    other = Thread(target=made.stop)
+    other = Thread(target=lambda: made.stop())
 
     def count_more(_: object) -> None:
         other.start()
         other.join(0.1)  # it must not tell what is not counted yet
         print("counted", file=sys.stderr)
 
-    made.at_end.append(count_more)
+    made = running(ended=True, at_end=[count_more])
     made.wait()
     other.join()
     assert capsys.readouterr().err == f"counted\n{LINE}"
+
+
+def watched(made: RunningJob) -> None:
+    """Watch it from its beginning to its end, for which nobody waits."""
+    made.watch()
+    made.query.stop()
+    for thread in threading.enumerate():
+        if thread.name == "end of job":
+            thread.join()
+
+
+def test_a_job_that_is_watched_tells_its_figures_though_nobody_waits_for_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = running()
+    watched(made)
+    assert capsys.readouterr().err == LINE
+    made.wait()
+    assert capsys.readouterr().err == ""
+    watched(running(failure=PySparkException("division by zero")))
+    assert capsys.readouterr().err == ""
+
+
+def test_what_goes_wrong_at_the_end_of_a_watched_job_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(_: object) -> None:
+        raise OSError("the catalog is gone")
+
+    watched(running(at_end=[fail]))
+    assert caplog.messages == ["what was to be done at the end of job failed: the catalog is gone"]
 
 
 class Started(Startable):

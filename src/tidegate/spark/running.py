@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from time import monotonic
 from typing import Any, Final, Protocol, TypeVar
 
@@ -37,6 +37,7 @@ _TOO_LATE: Final = "failed to connect back"
 _TRIES: Final = 4
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
+AtEnd = Callable[[StreamingQuery], None]
 
 
 class Known(Protocol):
@@ -53,12 +54,14 @@ class Known(Protocol):
 class RunningJob:
     """A job that was started. Closing the session stops it; its record stays."""
 
-    def __init__(self, job: Known, query: StreamingQuery, *, tell: bool = True) -> None:
+    def __init__(
+        self, job: Known, query: StreamingQuery, *, tell: bool = True, at_end: Sequence[AtEnd] = ()
+    ) -> None:
+        """`at_end` is done once, before it tells its figures, when it ended without a failure."""
         self.job = job
         self.query = query
         self.progress = JobProgress(job.store(), job.name)
-        self.at_end: list[Callable[[StreamingQuery], None]] = [self._tell] if tell else []
-        """What is to be done once, the last one first, when it has ended without a failure."""
+        self._at_end: list[AtEnd] = [*at_end, *([self._tell] if tell else [])]
         self._ending = Lock()  # one thread may wait for it while another stops it
 
     @property
@@ -99,10 +102,24 @@ class RunningJob:
     def _ended(self) -> None:
         with self._ending:
             failed = self.query.exception() is not None
-            while self.at_end:
-                act = self.at_end.pop()
+            while self._at_end:
+                act = self._at_end.pop(0)
                 if not failed:
                     act(self.query)
+
+    def watch(self) -> None:
+        """Do what is to be done at its end though nobody here waits for it."""
+        Thread(target=self._watched, name=f"end of {self.job.name}", daemon=True).start()
+
+    def _watched(self) -> None:
+        try:
+            self.query.awaitTermination()
+        except Exception:
+            return  # what it failed with, or a session that is gone, is for whoever waits
+        try:
+            self._ended()
+        except Exception as failure:
+            _log.warning("what was to be done at the end of %s failed: %s", self.job.name, failure)
 
     def _tell(self, _: StreamingQuery) -> None:
         print(summary(self.figures()), file=sys.stderr)
@@ -172,8 +189,8 @@ class Startable:
         """Start it: for good, or until everything that is there now has been looked at.
 
         `every` is the least time between two batches; without it a batch follows the last at once.
-        Whoever waits for its end, or stops it, sees its figures in one line on standard error,
-        unless `tell` is False or it has failed.
+        At its end its figures are told in one line on standard error, unless `tell` is False or it
+        has failed: when it is stopped or waited for, or when it has looked at everything.
         """
         raise AssertionError("a subclass starts")
 
@@ -224,17 +241,22 @@ def started(
     available_now: bool,
     every: timedelta | str | None,
     tell: bool,
+    at_end: Sequence[AtEnd] = (),
 ) -> RunningJob:
     """Start a query: for good, with a least time between batches, or to the end of what is there.
 
-    `every` is that least time; without it a batch follows the last at once.
+    `every` is that least time; without it a batch follows the last at once. `at_end` is done once
+    when it has ended without a failure.
     """
     if available_now:
         writer = writer.trigger(availableNow=True)
     elif every is not None:
         length = every if isinstance(every, timedelta) else parse_duration(every)
         writer = writer.trigger(processingTime=f"{micros(length) // 1000} milliseconds")
-    return RunningJob(job, writer.start(), tell=tell)
+    running = RunningJob(job, writer.start(), tell=tell, at_end=at_end)
+    if available_now:
+        running.watch()  # it ends by itself, and people wait for Spark's query as well as for ours
+    return running
 
 
 def checkpoint_of(home: Store, name: str) -> Path:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -158,6 +159,7 @@ def test_every_figure_of_a_job_is_what_happened(
 
 WAITING = """
 import sys
+import threading
 from datetime import timedelta
 from tidegate.spark.progress import JobProgress
 
@@ -213,3 +215,19 @@ def test_a_job_of_two_streams_has_frontiers_for_each_and_any_process_may_wait_fo
             world.append([("a", 1, 41)], "payments")
             assert asking.stdout.readline() == f"True {37 * S}\n"
         assert asking.returncode == 0
+
+
+def test_a_job_tells_its_figures_though_only_its_query_is_waited_for(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.stream()
+    world.append([("a", 1, 3), ("a", 1, 14)])
+    job = world.windows(size=10, idle_after="never")
+    running = job.start(available_now=True)
+    assert running.query.awaitTermination(60)
+    for thread in threading.enumerate():
+        if thread.name == "end of job":
+            thread.join()
+    assert capsys.readouterr().err == summary(job.progress.figures()) + "\n"
+    running.stop()
+    assert capsys.readouterr().err == ""

@@ -58,8 +58,7 @@ class GateJob(Startable):
         """Start it: for good, or until everything that is there now has been looked at.
 
         `every` is the least time between two batches; without it a batch follows the last at once.
-        Its figures are told in one line when its end is waited for, or it is stopped: see `tell`
-        in `Startable.start`.
+        Its figures are told in one line at its end: see `tell` in `Startable.start`.
         """
         refuse_finished(self.job)
         store, name, columns = self.job.store(), self.job.name, self.job.columns
@@ -73,9 +72,14 @@ class GateJob(Startable):
             .option("checkpointLocation", self.job.checkpoint)
             .foreachBatch(_batch_function(self.job))
         )
-        running = started(writer, self.job, available_now=available_now, every=every, tell=tell)
-        running.at_end.append(runner.tell_last)
-        return running
+        return started(
+            writer,
+            self.job,
+            available_now=available_now,
+            every=every,
+            tell=tell,
+            at_end=[runner.tell_last],
+        )
 
 
 def write_stream(
