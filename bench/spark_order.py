@@ -22,6 +22,12 @@ OWN = ", max(amount) AS o, max('0.e0') AS p, max(at) AS c, max(at) AS t"
 """As many aggregates of the same types over what rows have by themselves: what is left between the
 two is what it costs to have the system columns, and not what it costs to compute with them."""
 
+IN_SPARK = (
+    ", max(_offset) AS o, count(_partition) AS p, max(_timestamp) AS c, max(_event_time) AS t"
+)
+OWN_IN_SPARK = ", max(amount) AS o, count(device) AS p, max(at) AS c, max(value) AS t"
+"""The same for Spark's operators, which would sort all rows for the largest of a text."""
+
 
 def ordered_release(spark: SparkSession, folder: Path, count: int) -> list[Row]:
     """All rows to files, in the order of their time and as they come."""
@@ -55,7 +61,12 @@ def system_columns(spark: SparkSession, folder: Path, count: int) -> list[Row]:
             Row(f"{title} / the same aggregates over own columns", own, "x", 0.95, True),
             Row(f"{title} / without", with_all.speed / without.speed, "x", target, True),
         ]
-    return rows
+    in_spark = partial(run, kernel="spark")
+    (_, with_all), (_, with_own) = in_turn(
+        4, partial(in_spark, extra=IN_SPARK), partial(in_spark, extra=OWN_IN_SPARK)
+    )
+    name = f"{title}, spark kernel / the same aggregates over own columns"
+    return [*rows, Row(name, with_all.speed / with_own.speed, "x")]
 
 
 def _released(spark: SparkSession, store: Store, folder: Path, in_order: bool) -> float:
