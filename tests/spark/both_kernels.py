@@ -16,6 +16,7 @@ from tests.spark.kernel_frames import SCHEMA, WINDOW
 
 from tidegate.spark.duckdb_rules.registry import Outside
 from tidegate.spark.duckdb_text import translate
+from tidegate.spark.shape import Windows
 from tidegate.spark.sql_text import Statement
 
 STREAMS = ["a", "b", "c"]
@@ -88,14 +89,19 @@ def duckdb_with(
 
 
 def translated(text: str) -> str | Outside:
-    window = WINDOW // timedelta(microseconds=1)
-    return translate(Both.parsed(text), dict.fromkeys(STREAMS, SCHEMA), window)
+    size = WINDOW // timedelta(microseconds=1)
+    return translate(Both.parsed(text), dict.fromkeys(STREAMS, SCHEMA), Windows(size, size))
 
 
 def asked(on: duckdb.DuckDBPyConnection, text: str) -> pa.Table | Failed:
     """What DuckDB answers to a query that is written for Spark."""
     words = translated(text)
     assert isinstance(words, str), f"{words} in {text}"
+    return answered(on, words)
+
+
+def answered(on: duckdb.DuckDBPyConnection, words: str) -> pa.Table | Failed:
+    """What DuckDB answers in its own words."""
     try:
         return on.sql(words).to_arrow_table()
     except (duckdb.InvalidInputException, duckdb.OutOfRangeException) as refused:

@@ -11,18 +11,19 @@ One connection per Python worker, one thread per task: the cores are Spark's to 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import duckdb
 import pyarrow as pa
 
+from tidegate.eventtime.instants import Instant
 from tidegate.eventtime.watermark import UNKNOWN, Known
 from tidegate.logs.log import OFFSET
 from tidegate.planning.slices import Interval
 from tidegate.spark.rows import PARTITION, TIMESTAMP, FileRows, StreamRows
-from tidegate.spark.shape import EVENT_TIME, Shape
+from tidegate.spark.shape import BOUNDS, EVENT_TIME, Shape, Windows, panes_of
 
 BATCH = 65_536
 
@@ -52,22 +53,40 @@ class DuckTask:
         cursor = _connection(os.getpid()).cursor()
         try:
             for stream, reads in self.reads.items():
-                parts = []
-                for number, rows in enumerate(reads):
-                    if by_files and rows.files and not rows.ordered:
-                        source = _from_files(rows)
-                    else:
-                        # What was put in order is kept as a table: scans keep the order of one.
-                        in_order = by_files and bool(rows.files)
-                        table = _sorted(cursor, rows) if in_order else rows.table()
-                        cursor.register(f"_{stream}_{number}", table)
-                        source = f'SELECT * FROM "_{stream}_{number}"'
-                    parts.append(self.shape.in_duckdb(source, self.interval, self.origin, rows.at))
-                union = " UNION ALL ".join(f"({part})" for part in parts)
-                cursor.execute(f'CREATE OR REPLACE TEMP VIEW "{stream}" AS {union}')
+                sources = [
+                    (_source(cursor, f"_{stream}_{number}", rows, by_files=by_files), rows.at)
+                    for number, rows in enumerate(reads)
+                ]
+                for name, sql in self.views(stream, sources).items():
+                    cursor.execute(f'CREATE OR REPLACE TEMP VIEW "{name}" AS {sql}')
             return cursor.sql(self.text).to_arrow_table()
         finally:
             cursor.close()
+
+    def views(self, stream: str, sources: Sequence[tuple[str, Instant | None]]) -> dict[str, str]:
+        """What the text reads of a stream: rows in their windows, rows in their panes, or both.
+
+        `sources`: its rows as SQL, each with the time as if at which they count. To make a view of
+        files opens them all, so only what is read is made.
+        """
+        panes, found = panes_of(stream), {}
+        by_pane = isinstance(self.shape, Windows) and f'FROM "{panes}"' in self.text
+        if isinstance(self.shape, Windows) and by_pane:
+            low, high = self.shape.starts(self.interval, self.origin)
+            found[BOUNDS] = f"SELECT {low}::BIGINT AS low, {high}::BIGINT AS high"
+            found[panes] = _union(
+                self.shape.panes_in_duckdb(sql, self.interval, self.origin, at)
+                for sql, at in sources
+            )
+        if not by_pane or f'FROM "{stream}")' in self.text:
+            found[stream] = _union(
+                self.shape.in_duckdb(sql, self.interval, self.origin, at) for sql, at in sources
+            )
+        return found
+
+
+def _union(parts: Iterable[str]) -> str:
+    return " UNION ALL ".join(f"({part})" for part in parts)
 
 
 @lru_cache(maxsize=1)
@@ -78,6 +97,18 @@ def _connection(process: int) -> duckdb.DuckDBPyConnection:
     made.execute("SET TimeZone = 'UTC'")
     made.execute("SET preserve_insertion_order = true")
     return made
+
+
+def _source(
+    cursor: duckdb.DuckDBPyConnection, name: str, rows: StreamRows, *, by_files: bool
+) -> str:
+    """The rows as SQL; what is not read from files by DuckDB itself is known to it by this name."""
+    if by_files and rows.files and not rows.ordered:
+        return _from_files(rows)
+    # What was put in order is kept as a table: scans keep the order of one.
+    in_order = by_files and bool(rows.files)
+    cursor.register(name, _sorted(cursor, rows) if in_order else rows.table())
+    return f'SELECT * FROM "{name}"'
 
 
 def _sorted(cursor: duckdb.DuckDBPyConnection, rows: StreamRows) -> pa.Table:

@@ -27,6 +27,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from tidegate.spark.duckdb_panes import in_panes
 from tidegate.spark.duckdb_rules.aggregates import one_zero
 from tidegate.spark.duckdb_rules.casts import together, widened
 from tidegate.spark.duckdb_rules.operators import compared, condition
@@ -35,7 +36,7 @@ from tidegate.spark.duckdb_rules.types import NULL, TIMESTAMP, common, from_arro
 from tidegate.spark.duckdb_scope import Column, Scope, Source, direction
 from tidegate.spark.duckdb_windows import WindowKeys
 from tidegate.spark.query_parts import aggregates, output_name, own_parts
-from tidegate.spark.shape import WINDOW_NUMBER
+from tidegate.spark.shape import BOUNDS, WINDOW_NUMBER, Windows, panes_of
 from tidegate.spark.sql_text import Statement
 
 JOINS: Final = {
@@ -61,33 +62,38 @@ CLAUSES: Final = frozenset(
 )
 """What a SELECT may have."""
 
+_NUMBER: Final = pa.field(WINDOW_NUMBER, pa.int64())
+_STARTS: Final = pa.schema({"low": pa.int64(), "high": pa.int64()})
+
 
 def translate(
-    statement: Statement, schemas: Mapping[str, pa.Schema], window: int | None = None
+    statement: Statement,
+    schemas: Mapping[str, pa.Schema],
+    windows: Windows | None = None,
+    *,
+    panes: bool = True,
 ) -> str | Outside:
     """The query in DuckDB's SQL over relations named as the streams, or why there is none.
 
-    `window`: the streams have windows of this size in microseconds, and one more column
-    `_window_number`, the start of the window as a number.
+    `windows`: those of the streams, which then have one more column `_window_number`, the start of
+    the window as a number. With `panes` hopping ones are read by pane where that can be, from
+    relations of their own.
     """
     try:
         _refuse_strings(statement.text)
-        made = _Translation(statement, schemas, window)
+        made = _Translation(statement, schemas, windows, panes=panes)
         relation = made.query(statement.tree, top=True)
         ctes = ", ".join(f"{quoted(name)} AS ({sql})" for name, sql in made.ctes.items())
         text = f"WITH {ctes} {relation.sql}" if ctes else relation.sql
-        _try_out(
-            text,
-            relation.columns,
-            {name: _numbered(schemas[name], window) for name in statement.streams},
-        )
+        there = {name: schemas[name] for name in statement.streams}
+        if windows is not None:
+            numbered = {name: schema.append(_NUMBER) for name, schema in there.items()}
+            by_pane = {panes_of(name): schema for name, schema in numbered.items()}
+            there = {**numbered, **by_pane, BOUNDS: _STARTS}
+        _try_out(text, relation.columns, there)
         return text
     except NotCoveredError as reason:
         return Outside(str(reason))
-
-
-def _numbered(schema: pa.Schema, window: int | None) -> pa.Schema:
-    return schema if window is None else schema.append(pa.field(WINDOW_NUMBER, pa.int64()))
 
 
 def _try_out(text: str, columns: Sequence[Column], schemas: Mapping[str, pa.Schema]) -> None:
@@ -127,9 +133,15 @@ class _Translation:
     """One statement; `ctes` are those that were met, in an order in which each may be read."""
 
     def __init__(
-        self, statement: Statement, schemas: Mapping[str, pa.Schema], window: int | None
+        self,
+        statement: Statement,
+        schemas: Mapping[str, pa.Schema],
+        windows: Windows | None,
+        *,
+        panes: bool,
     ) -> None:
-        self.statement, self.schemas, self.window = statement, schemas, window
+        self.statement, self.schemas = statement, schemas
+        self.windows, self.panes = windows, panes
         self.ctes: dict[str, str] = {}
         self.unnamed = 0
         self.known: dict[int, tuple[str, tuple[Column, ...]]] = {}
@@ -184,7 +196,7 @@ class _Translation:
         items = [
             f"{_instant(column)} AS {quoted(column.name)}" for column in columns if column.type
         ]
-        if self.window is not None:
+        if self.windows is not None:
             items.append(quoted(WINDOW_NUMBER))
         return f"(SELECT {', '.join(items) or '1'} FROM {quoted(stream)})", columns
 
@@ -277,7 +289,10 @@ class _Translation:
         columns = tuple(
             Column(name, value.type) for name, (_, value) in zip(names, items, strict=True)
         )
-        return Relation(f"{word} {written} FROM {sql}{filtered}{grouping}{order}", columns)
+        text = f"{word} {written} FROM {sql}{filtered}{grouping}{order}"
+        if self.windows is not None and self.panes:
+            text = in_panes(text, self.windows)
+        return Relation(text, columns)
 
     def groups(self, select: exp.Select, scope: Scope) -> tuple[str, Scope]:
         group = select.args.get("group")
@@ -293,7 +308,7 @@ class _Translation:
             value = scope.typed(_group_key(part, select, scope))
             keys[value.sql] = Typed(one_zero(value), value.type)
         written = [key.sql for key in keys.values()]
-        if (windows := WindowKeys.of(self.statement, select, self.window)) is not None:
+        if (windows := WindowKeys.of(self.statement, select, self.windows)) is not None:
             written, keys = windows.grouped(keys)
         return f" GROUP BY {', '.join(written)}", scope.grouped(keys)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidegate.spark.duckdb_rules.registry import Typed, quoted
-from tidegate.spark.shape import WINDOW_END, WINDOW_NUMBER, WINDOW_START
+from tidegate.spark.shape import WINDOW_END, WINDOW_NUMBER, WINDOW_START, Windows
 from tidegate.spark.sql_text import Statement
 
 
@@ -25,16 +25,16 @@ class WindowKeys:
     bounds: dict[str, int]
 
     @staticmethod
-    def of(statement: Statement, select: exp.Select, size: int | None) -> WindowKeys | None:
+    def of(statement: Statement, select: exp.Select, windows: Windows | None) -> WindowKeys | None:
         """None where the streams have no windows, or the SELECT reads more than one relation."""
         table = select.args["from_"].this
         one = isinstance(table, exp.Table) and statement.stream_of(table) is not None
-        if size is None or not one or select.args.get("joins"):
+        if windows is None or not one or select.args.get("joins"):
             return None
         alias = quoted(table.alias_or_name)
         return WindowKeys(
             f"{alias}.{quoted(WINDOW_NUMBER)}",
-            {f"{alias}.{quoted(WINDOW_START)}": 0, f"{alias}.{quoted(WINDOW_END)}": size},
+            {f"{alias}.{quoted(WINDOW_START)}": 0, f"{alias}.{quoted(WINDOW_END)}": windows.size},
         )
 
     def grouped(self, keys: dict[str, Typed]) -> tuple[list[str], dict[str, Typed]]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidegate import errors
+from tidegate.eventtime.lateness import Late
 from tidegate.planning.slices import Division, Slice
 from tidegate.spark.duckdb_rules.registry import Outside
 from tidegate.spark.duckdb_text import translate
@@ -69,7 +70,11 @@ def choose_kernel(
         made: str | Outside = Outside("the query is a function of DataFrames")
     else:
         made = _other_meaning(spark) or translate(
-            statement, schemas, job.shape.size if isinstance(job.shape, Windows) else None
+            statement,
+            schemas,
+            job.shape if isinstance(job.shape, Windows) else None,
+            # Corrections are differences: sums whose last digit depends on other rows would show.
+            panes=job.policy.late is not Late.UPDATE,
         )
     if isinstance(made, Outside):
         if job.kernel == "duckdb":

@@ -15,6 +15,7 @@ window that begins before that. Windows align to the epoch, also before 1970.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 from typing import Final, TypeAlias
 
 from pyspark.sql import Column, DataFrame
@@ -29,6 +30,13 @@ WINDOW_START: Final = "_window_start"
 WINDOW_END: Final = "_window_end"
 WINDOW_NUMBER: Final = "_window_number"
 """In DuckDB only, and not for users: the start of the window in microseconds."""
+BOUNDS: Final = "bounds of the windows"
+"""In DuckDB a relation of one row: `low` and `high`, between which windows of a task start."""
+
+
+def panes_of(stream: str) -> str:
+    """In DuckDB the relation of a stream's rows by pane; no stream has a name with blanks."""
+    return f"{stream} by pane"
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,11 @@ class Windows:
         """In how many windows a row can stand."""
         return -(-self.size // self.slide)
 
+    @property
+    def pane(self) -> int:
+        """The longest piece of time of which every window is a whole number."""
+        return gcd(self.size, self.slide)
+
     def windows_of(self, time: int) -> list[tuple[int, int]]:
         """All windows that hold a time: what both engines compute, in the plainest words."""
         first = time // self.slide * self.slide
@@ -138,30 +151,56 @@ class Windows:
 
     def in_duckdb(self, rows: str, interval: Interval, origin: Known, at: int | None = None) -> str:
         """The same as SQL around the SQL of the rows."""
-        time = f"epoch_us({EVENT_TIME})" if at is None else f"{at:d}::BIGINT"
-        # A remainder has the sign of its number: where some may be below zero, all are lifted.
-        lift = -(-LIMIT // self.slide) * self.slide
-        positive = interval.a is not UNKNOWN and interval.a >= self.size and at is None
-        above = time if positive else f"({time} + {lift})"
-        first = f"({time} - {above} % {self.slide})"
         if self.tumbling:
-            return (
-                f"SELECT *, make_timestamptz({first}) AS {WINDOW_START},"
-                f" make_timestamptz({first} + {self.size}) AS {WINDOW_END},"
-                f" {first} AS {WINDOW_NUMBER} FROM ({rows})"
-            )
+            return self._stretched(rows, self.size, interval, at)
+        time, first = self._floored(self.slide, interval, at)
         steps = ", ".join(f"{n * self.slide}" for n in range(self.most))
-        inside = f"_start + {self.size} <= {interval.b}"
-        if interval.a is not UNKNOWN:
-            inside += f" AND _start + {self.size} > {interval.a}"
-        if origin is not UNKNOWN:
-            inside += f" AND _start >= {origin}"
+        low, high = self.starts(interval, origin)
         return (
             f"SELECT * EXCLUDE (_start), make_timestamptz(_start) AS {WINDOW_START},"
             f" make_timestamptz(_start + {self.size}) AS {WINDOW_END}, _start AS {WINDOW_NUMBER}"
             f" FROM (SELECT *, {first} - unnest([{steps}]) AS _start FROM ({rows}))"
-            f" WHERE _start + {self.size} > {time} AND {inside}"
+            f" WHERE _start + {self.size} > {time} AND _start BETWEEN {low} AND {high}"
         )
+
+    def panes_in_duckdb(
+        self, rows: str, interval: Interval, origin: Known, at: int | None = None
+    ) -> str:
+        """The rows with their panes instead, under the same names; hopping windows consist of them.
+
+        A row stands in one pane. `duckdb_panes.py` makes windows of them.
+        """
+        made = self._stretched(rows, self.pane, interval, at)
+        if origin is UNKNOWN or origin < self.starts(interval, origin)[0]:
+            return made
+        # Nobody looks at rows before the start of a query: one that cannot be computed is no error.
+        return f"SELECT * FROM ({made}) WHERE {WINDOW_NUMBER} >= {origin}"
+
+    def starts(self, interval: Interval, origin: Known) -> tuple[int, int]:
+        """The first and the last time at which a window of this interval can start."""
+        low = later(shifted(interval.a, 1 - self.size), origin)
+        return -LIMIT if low is UNKNOWN else low, interval.b - self.size
+
+    @staticmethod
+    def lift(step: int) -> int:
+        """Some steps that make any time positive: a remainder has the sign of its number."""
+        return -(-LIMIT // step) * step
+
+    def _stretched(self, rows: str, length: int, interval: Interval, at: int | None) -> str:
+        """The rows with pieces of time of this length, of which each stands in one."""
+        _, first = self._floored(length, interval, at)
+        return (
+            f"SELECT *, make_timestamptz({first}) AS {WINDOW_START},"
+            f" make_timestamptz({first} + {length}) AS {WINDOW_END},"
+            f" {first} AS {WINDOW_NUMBER} FROM ({rows})"
+        )
+
+    def _floored(self, step: int, interval: Interval, at: int | None) -> tuple[str, str]:
+        """The time of a row, and that rounded down."""
+        time = f"epoch_us({EVENT_TIME})" if at is None else f"{at:d}::BIGINT"
+        positive = interval.a is not UNKNOWN and interval.a >= self.size and at is None
+        above = time if positive else f"({time} + {self.lift(step)})"
+        return time, f"({time} - {above} % {step})"
 
     @staticmethod
     def _inside(end: Column, interval: Interval, origin: Known) -> Column:

@@ -23,7 +23,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate import errors
-from tidegate.eventtime.instants import micros, parse_duration
+from tidegate.eventtime.instants import format_duration, micros, parse_duration
 from tidegate.logs.log import Log
 from tidegate.logs.store_log import StoreLog
 from tidegate.planning.behind import refuse_unclear_next
@@ -42,7 +42,7 @@ from tidegate.spark.running import (
     refuse_finished,
     started,
 )
-from tidegate.spark.shape import Full, Plain, Shape, Windows
+from tidegate.spark.shape import BOUNDS, Full, Plain, Shape, Windows
 from tidegate.spark.sinks.sink import Sink, refuse_connect, refuse_deletes
 from tidegate.spark.size import memory, parallelism
 from tidegate.spark.source_options import Between
@@ -71,8 +71,7 @@ class SlicesJob(Startable):
         """Start it: for good, or until everything that is there now has been looked at.
 
         `every` is the least time between two batches; without it a batch follows the last at once.
-        Its figures are told in one line when its end is waited for, or it is stopped: see `tell`
-        in `Startable.start`.
+        Its figures are told in one line at its end: see `tell` in `Startable.start`.
         """
         refuse_finished(self.job)
         runner_of(self.spark, self.job).prepare()
@@ -105,7 +104,11 @@ class SlicesJob(Startable):
         divided = "by time, and by key range when there are fewer windows than cores"
         if not self.job.query.keyed:
             divided = "by time; by rows with one shuffle when a few windows are large"
-        return f"kernel: {choice.kernel}, because {choice.reason}\ndivision: {divided}"
+        said = f"kernel: {choice.kernel}, because {choice.reason}\ndivision: {divided}"
+        if isinstance(self.job.shape, Windows) and BOUNDS in (choice.text or ""):
+            pane = format_duration(timedelta(microseconds=self.job.shape.pane))
+            said += f"\nwindows: put together from panes of {pane}, so that a row is counted once"
+        return said
 
 
 def windows(

@@ -116,6 +116,12 @@ def test_the_reason_for_a_kernel_that_can_is_the_query_or_the_wish(world: World)
             told,
             "division: by time; by rows with one shuffle when a few windows are large",
         ]
+    hopping = world.windows(size=10, slide=4, kernel="auto")
+    panes = "windows: put together from panes of 2s, so that a row is counted once"
+    assert hopping.explain().splitlines()[2:] == [panes]
+    # A correction is a difference, and must not come from the order in which parts are added.
+    corrected = world.windows(size=10, slide=4, kernel="auto", late="update")
+    assert corrected.explain().splitlines()[2:] == []
     # UTC by its other names is UTC.
     for zone in ("Etc/UTC", "GMT", "Z", "+00:00"):
         with under_settings(world.spark, {"spark.sql.session.timeZone": zone}):
