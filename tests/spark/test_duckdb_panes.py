@@ -122,6 +122,8 @@ def rough(table: pa.Table) -> pa.Table:
         "SELECT _window_end, k % 2 AS odd, MAX(s) AS m FROM a GROUP BY _window_end, k % 2",
         f"SELECT {KEYS}, COUNT(*) FILTER (WHERE b) AS n FROM a GROUP BY {KEYS}",
         f"SELECT * FROM (SELECT {KEYS}, SUM(x) AS r_s FROM a GROUP BY {KEYS}) WHERE k = 1",
+        "SELECT _window_end, TRUE AS g, MAX(b) IS TRUE AS z FROM a GROUP BY _window_end, g",
+        "SELECT _window_end, MAX(i) IS NULL AS z FROM a GROUP BY _window_end, NULL",
         f"WITH w AS (SELECT {KEYS}, COUNT(*) AS n FROM a GROUP BY {KEYS})"
         " SELECT *, ROW_NUMBER() OVER (PARTITION BY _window_end ORDER BY n DESC, k) AS r FROM w",
     ],
@@ -148,6 +150,11 @@ def test_what_can_be_put_together_from_parts_is_read_by_pane(query: str) -> None
         "SELECT a._window_end, COUNT(*) AS n FROM a JOIN b ON a._window_end = b._window_end"
         " GROUP BY a._window_end",
         "SELECT DISTINCT _window_end, k FROM a",
+        "WITH w AS (SELECT k, l AS _window_number FROM a) SELECT q._window_number, COUNT(*) AS n"
+        " FROM (SELECT k, _window_number FROM w) q GROUP BY q._window_number",
+        # Deeper than the parser reads: DuckDB does.
+        f"SELECT {KEYS}, COUNT_IF({' OR '.join(f'i = {n}' for n in range(150))}) AS n"
+        f" FROM a GROUP BY {KEYS}",
     ],
 )
 def test_what_needs_the_rows_of_a_window_is_not(query: str) -> None:
@@ -247,6 +254,29 @@ def test_a_row_before_the_start_of_a_query_is_not_looked_at() -> None:
         assert isinstance(found, pa.Table)
         assert found.column("s").to_pylist() == [2]
         assert isinstance(asked(on, text, windows, Interval(40, 60), origin=30), Failed)
+
+
+@pytest.mark.parametrize(
+    ("interval", "origin", "rows", "sums"),
+    [
+        (Interval(UNKNOWN, 60), 35, [(37, 0), (40, 1), (50, 1)], [2]),
+        (Interval(40, 60), UNKNOWN, [(41, 1), (42, 1), (57, 0)], [2, 2]),
+        (Interval(45, 60), UNKNOWN, [(35, 0), (41, 1), (52, 1)], [2]),
+    ],
+    ids=["before the start", "of a later task", "of an earlier task"],
+)
+def test_a_row_that_stands_in_no_window_of_a_task_is_not_looked_at(
+    interval: Interval, origin: Known, rows: list[tuple[int, int]], sums: list[int]
+) -> None:
+    windows = Windows(15, 10)
+    text = in_duckdb("SELECT _window_end, SUM(1 div k) AS s FROM a GROUP BY _window_end", windows)
+    assert is_by_pane(text)
+    with duckdb.connect(config={"threads": 1}) as on:
+        for stream in STREAMS:
+            on.register(f"_{stream}", frame([(time, k, 0) for time, k in rows]))
+        found = asked(on, text, windows, interval, origin)
+    assert isinstance(found, pa.Table), found
+    assert found.column("s").to_pylist() == sums
 
 
 def test_a_task_makes_only_the_relations_that_are_read() -> None:

@@ -21,6 +21,7 @@ from tidegate.spark.duckdb_rules.types import (
     from_arrow,
 )
 from tidegate.spark.duckdb_text import translate
+from tidegate.spark.shape import Windows
 from tidegate.spark.sql_text import Statement
 
 STREAMS = ["a", "b", "c"]
@@ -177,3 +178,10 @@ def test_types_that_spark_has_no_equal_of_are_not_known() -> None:
         pa.binary(),
     ):
         assert from_arrow(kind) is None
+
+
+def test_a_column_that_has_the_name_of_the_number_of_a_window_is_left_to_spark() -> None:
+    schema = SCHEMA.append(pa.field("_Window_Number", pa.int64()))
+    statement = Statement.parse("SELECT max(_window_number) FROM a GROUP BY _window_end", STREAMS)
+    found = translate(statement, dict.fromkeys(STREAMS, schema), Windows(10, 10))
+    assert found == Outside("a column with the name _window_number, which DuckDB has for windows")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -115,6 +116,10 @@ class Asked:
         self.ended = True
         self.over.set()
 
+    @property
+    def isActive(self) -> bool:
+        return not self.ended
+
     def exception(self) -> Exception | None:
         return self.failure
 
@@ -209,13 +214,29 @@ def test_a_job_that_is_watched_tells_its_figures_though_nobody_waits_for_it(
 
 
 def test_what_goes_wrong_at_the_end_of_a_watched_job_is_logged(
-    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    said: list[str] = []
+    log = SimpleNamespace(warning=lambda text, *given: said.append(text % given))
+    monkeypatch.setattr("tidegate.spark.running._log", log)
+
     def fail(_: object) -> None:
         raise OSError("the catalog is gone")
 
-    watched(running(at_end=[fail]))
-    assert caplog.messages == ["what was to be done at the end of job failed: the catalog is gone"]
+    made = running(at_end=[fail])
+    watched(made)
+    assert said == ["what was to be done at the end of job failed: the catalog is gone"]
+    with pytest.raises(OSError, match="the catalog is gone"):
+        made.wait()  # it is not done yet, and whoever waits must know
+
+
+def test_a_program_that_ends_with_the_query_has_told_its_figures() -> None:
+    program = (
+        "from time import sleep; from tests.spark.test_running import running;"
+        "made = running(at_end=[lambda _: sleep(0.5)]); made.watch(); made.query.stop()"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (told.returncode, told.stdout, told.stderr) == (0, "", LINE)
 
 
 class Started(Startable):

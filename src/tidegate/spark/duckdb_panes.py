@@ -8,19 +8,21 @@ percentiles) needs the rows themselves, and stays as it is.
 
 >>> text = 'SELECT MAX("o"."x") AS "m" FROM (SELECT "x" AS "x", "_window_number" FROM "orders")'
 >>> text += ' AS "o" GROUP BY "o"."_window_number"'
->>> in_panes(text, Windows(size=10, slide=10)) == text
+>>> in_panes(text, Windows(size=10, slide=10), ["orders"]) == text
 True
->>> in_panes(text, Windows(size=10, slide=5)).split(" FROM ")[0]
+>>> in_panes(text, Windows(size=10, slide=5), ["orders"]).split(" FROM ")[0]
 'SELECT MAX("_parts"."_part_0") AS "m"'
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
 import sqlglot
 from sqlglot import TokenType, exp
+from sqlglot.errors import SqlglotError
 
 from tidegate.spark.duckdb_rules.registry import quoted
 from tidegate.spark.shape import (
@@ -45,27 +47,32 @@ NAMED: Final = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType
 """Words whose kind does not tell which one it is."""
 
 
-def in_panes(text: str, windows: Windows) -> str:
+def in_panes(text: str, windows: Windows, streams: Collection[str]) -> str:
     """A SELECT over hopping windows of one stream, put together from panes; else it stays as it is.
 
     What it selects from may be any query, and is left alone.
     """
-    select = sqlglot.parse_one(text, dialect="duckdb")
-    if not isinstance(select, exp.Select) or _words(_sql(select)) != _words(text):
-        return text  # the parser would say something otherwise
-    return _from_panes(select, windows) or text
+    shared = windows.most > 1 and windows.slide // windows.pane <= FINEST
+    if not shared or " GROUP BY " not in text:
+        return text
+    try:
+        select = sqlglot.parse_one(text, dialect="duckdb")
+        if not isinstance(select, exp.Select) or _words(_sql(select)) != _words(text):
+            return text  # the parser would say something otherwise
+        return _from_panes(select, windows, streams) or text
+    except (SqlglotError, RecursionError):
+        return text  # it reads less than DuckDB, and less deeply
 
 
-def _from_panes(select: exp.Select, windows: Windows) -> str | None:
-    """A SELECT over the windows of a stream, from panes; None where that cannot be, or not help."""
-    frame, group, where = _frame(select), select.args.get("group"), select.args.get("where")
-    if (
-        windows.most == 1
-        or windows.slide // windows.pane > FINEST
-        or frame is None
-        or group is None
-        or any(select.args[name] for name in {*select.args} - CLAUSES)
-    ):
+def _from_panes(select: exp.Select, windows: Windows, streams: Collection[str]) -> str | None:
+    """The same put together from panes; None where that cannot be."""
+    frame, group, where = (
+        _frame(select, streams),
+        select.args.get("group"),
+        select.args.get("where"),
+    )
+    others = {*select.args} - CLAUSES
+    if frame is None or group is None or any(select.args[name] for name in others):
         return None
     number = exp.column(WINDOW_NUMBER, table=frame.alias, quoted=True)
     keys = [key for key in group.expressions if key != number]
@@ -113,7 +120,8 @@ class _Parts:
     def _told(self, node: exp.Expr) -> exp.Expr:
         if node == self.number:
             return _part("_window")
-        if node in self.keys:
+        # What has no column in it is the same for parts; and TRUE may not be a name everywhere.
+        if node in self.keys and node.find(exp.Column):
             return _part(f"_key_{self.keys.index(node)}")
         if not isinstance(node, exp.AggFunc) or node.find(exp.Distinct) or _names_window(node):
             return node
@@ -129,7 +137,7 @@ class _Parts:
         return _part(self.kept.setdefault(_sql(node), f"_part_{len(self.kept)}"))
 
 
-def _frame(select: exp.Select) -> exp.Subquery | None:
+def _frame(select: exp.Select, streams: Collection[str]) -> exp.Subquery | None:
     """The rows of one stream in their windows, if that is what is selected from."""
     start = select.args.get("from_")
     found = start.this if start is not None else None
@@ -137,7 +145,7 @@ def _frame(select: exp.Select) -> exp.Subquery | None:
         return None
     inner = found.this.args.get("from_")
     columns = [column.alias_or_name for column in found.this.expressions]
-    of_stream = inner is not None and isinstance(inner.this, exp.Table)
+    of_stream = inner is not None and inner.this.name in streams
     return found if of_stream and columns[-1:] == [WINDOW_NUMBER] else None
 
 

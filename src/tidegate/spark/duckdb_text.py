@@ -193,6 +193,10 @@ class _Translation:
         )
         if len({column.name.lower() for column in columns}) < len(columns):
             raise NotCoveredError("columns whose names differ by case alone")
+        if self.windows is not None and any(c.name.lower() == WINDOW_NUMBER for c in columns):
+            raise NotCoveredError(
+                f"a column with the name {WINDOW_NUMBER}, which DuckDB has for windows"
+            )
         items = [
             f"{_instant(column)} AS {quoted(column.name)}" for column in columns if column.type
         ]
@@ -291,7 +295,7 @@ class _Translation:
         )
         text = f"{word} {written} FROM {sql}{filtered}{grouping}{order}"
         if self.windows is not None and self.panes:
-            text = in_panes(text, self.windows)
+            text = in_panes(text, self.windows, self.statement.streams)
         return Relation(text, columns)
 
     def groups(self, select: exp.Select, scope: Scope) -> tuple[str, Scope]:

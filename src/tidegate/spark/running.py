@@ -6,10 +6,12 @@ If it was an error of ours it is raised again as that, without the traces of thr
 
 from __future__ import annotations
 
+import atexit
 import logging
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from threading import Lock, Thread
@@ -101,21 +103,29 @@ class RunningJob:
 
     def _ended(self) -> None:
         with self._ending:
-            failed = self.query.exception() is not None
+            if self._at_end and self.query.exception() is not None:
+                self._at_end.clear()
             while self._at_end:
-                act = self._at_end.pop(0)
-                if not failed:
-                    act(self.query)
+                self._at_end[0](self.query)
+                self._at_end.pop(0)  # not before it is done: what fails here may be tried again
 
     def watch(self) -> None:
         """Do what is to be done at its end though nobody here waits for it."""
         Thread(target=self._watched, name=f"end of {self.job.name}", daemon=True).start()
+        # A program may end as soon as Spark's query has, before the thread has found out.
+        atexit.register(self._last_word)
+
+    def _last_word(self) -> None:
+        with suppress(Exception):  # the session may be gone
+            if not self.active:
+                self._watched()
 
     def _watched(self) -> None:
         try:
             self.query.awaitTermination()
         except Exception:
             return  # what it failed with, or a session that is gone, is for whoever waits
+        atexit.unregister(self._last_word)
         try:
             self._ended()
         except Exception as failure:

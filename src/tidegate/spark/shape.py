@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidegate.eventtime.instants import LIMIT
+from tidegate.eventtime.instants import LIMIT, ceil_to, floor_to
 from tidegate.eventtime.watermark import UNKNOWN, Known, later
 from tidegate.planning.slices import Interval, shifted
 
@@ -171,10 +171,16 @@ class Windows:
         A row stands in one pane. `duckdb_panes.py` makes windows of them.
         """
         made = self._stretched(rows, self.pane, interval, at)
-        if origin is UNKNOWN or origin < self.starts(interval, origin)[0]:
-            return made
-        # Nobody looks at rows before the start of a query: one that cannot be computed is no error.
-        return f"SELECT * FROM ({made}) WHERE {WINDOW_NUMBER} >= {origin}"
+        low, high = self.starts(interval, origin)
+        number = WINDOW_NUMBER
+        # A row that stands in no window of the task is not looked at: if it cannot be computed,
+        # that is no error, or not yet.
+        if self.pane == self.slide:
+            return made if low != origin else f"SELECT * FROM ({made}) WHERE {number} >= {low}"
+        first, last = ceil_to(low, self.slide), floor_to(high, self.slide)
+        start = f"least({number} - ({number} + {self.lift(self.slide)}) % {self.slide}, {last})"
+        stands = f"{start} >= {first} AND {start} + {self.size} > {number}"
+        return f"SELECT * FROM ({made}) WHERE {stands}"
 
     def starts(self, interval: Interval, origin: Known) -> tuple[int, int]:
         """The first and the last time at which a window of this interval can start."""
