@@ -66,11 +66,8 @@ def in_panes(text: str, windows: Windows, streams: Collection[str]) -> str:
 
 def _from_panes(select: exp.Select, windows: Windows, streams: Collection[str]) -> str | None:
     """The same put together from panes; None where that cannot be."""
-    frame, group, where = (
-        _frame(select, streams),
-        select.args.get("group"),
-        select.args.get("where"),
-    )
+    frame = _frame(select, streams)
+    group, where = select.args.get("group"), select.args.get("where")
     others = {*select.args} - CLAUSES
     if frame is None or group is None or any(select.args[name] for name in others):
         return None
