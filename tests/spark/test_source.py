@@ -282,6 +282,43 @@ def test_the_end_is_taken_when_the_frame_is_made(spark: SparkSession, store: Sto
     assert numbers(read(spark, store, "orders")) == list(range(15))
 
 
+def test_a_session_knows_the_format_though_nobody_has_registered_it(
+    spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    """What is registered in one session is not known to the next: here Spark looks by itself."""
+    create(store, "orders")
+    write(store, "orders", range(10))
+    fresh = spark.newSession()
+    options = {"store": str(tmp_path / "shop"), "stream": "orders"}
+    asked = fresh.read.format("tidegate").options(**options)
+    frame = asked.load()
+    frame.write.format("tidegate").options(**options).mode("append").save()
+    assert numbers(frame) == list(range(10)), "the end is taken once here too"
+    assert sorted(numbers(asked.load())) == sorted([*range(10), *range(10)])
+    listed = ", ".join(f"{name} '{value}'" for name, value in options.items())
+    fresh.sql(f"CREATE TEMPORARY VIEW seen USING tidegate OPTIONS ({listed})")
+    assert fresh.sql("SELECT count(*) AS n FROM seen").collect()[0].n == 20
+    rows = fresh.readStream.format("tidegate").options(**options, query="copies").load()
+    copies = (
+        rows.where("_watermark IS NULL")
+        .drop("_watermark")
+        .writeStream.format("tidegate")
+        .options(store=options["store"], stream="copies", writer_id="copy")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+    )
+    create(store, "copies")
+    query = copies.trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert read(spark, store, "copies").count() == 20
+
+
+def test_to_find_the_format_loads_nothing_of_ours() -> None:
+    """Spark imports it in every program that has a source of whatever kind."""
+    seen = "import sys, pyspark_tidegate; print('tidegate' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]
+
+
 def test_work_is_packed_for_all_cores(spark: SparkSession, store: Store) -> None:
     create(store, "orders", segments=3)
     write(store, "orders", range(200_000))

@@ -1,6 +1,5 @@
 """The batch source: `spark.read.format("tidegate")`, a stream or any log between two bounds.
 
-    register(spark)
     spark.read.format("tidegate").option("store", "/data/shop").option("stream", "orders").load()
 
 The end is taken when the frame is made: actions on it see the same rows, however many come
@@ -180,7 +179,11 @@ _registered: WeakSet[SparkSession] = WeakSet()
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("tidegate")` known to a session; a second time changes nothing."""
+    """Make `format("tidegate")` known to a session; a second time changes nothing.
+
+    Spark finds it by itself (`pyspark_tidegate`) where the package was installed before it first
+    looked for sources; packages that come to its processes later are not looked at again.
+    """
     if spark not in _registered:
         spark.dataSource.register(TidegateSource)
         _registered.add(spark)
