@@ -14,7 +14,7 @@ from tidegate.errors import TidegateError
 from tidegate.eventtime.lateness import Forever, InAny, InSession, InWindows, Late, Once
 from tidegate.logs.nexmark import NexmarkLog
 from tidegate.planning.policy import Start, Strategy
-from tidegate.spark.gate.options import KNOWN, gate_of, gate_schema
+from tidegate.spark.gate.options import KNOWN, asks_for_stream, gate_of, gate_schema
 from tidegate.spark.gate.trick import WATERMARK
 
 
@@ -41,10 +41,20 @@ def test_an_unknown_option_is_refused_and_the_known_ones_are_listed(world: World
             gate_of(_options(world, **{name: "1"}), ["k"])
 
 
+def test_only_a_stream_has_a_policy() -> None:
+    """Spark asks for columns before it says of what: who forgets `query` must hear of that."""
+    place = {"store": "/data/shop", "stream": "orders"}
+    assert not asks_for_stream({**place, "columns": "k", "tasks": "2"})
+    assert asks_for_stream({**place, "query": "q"})
+    assert asks_for_stream({**place, "Idle_After": "1 s"})
+    assert asks_for_stream({**place, "windows": "1 s"})
+
+
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
         ({"query": ""}, "option-missing", "query is not given"),
+        ({"query": "", "idle_after": "1 s"}, "option-missing", "that idle_after is for"),
         ({"late": "update"}, "update-needs-slices", "slices"),
         ({"late": "later"}, "wrong-setting", "route, drop, next, update"),
         ({"last_use": "twice"}, "wrong-setting", "once, never"),

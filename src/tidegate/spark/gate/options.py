@@ -62,8 +62,13 @@ NEVER: Final = "never"
 
 
 def asks_for_stream(options: Mapping[str, str]) -> bool:
-    """Whether these are the options of a stream read: only that has a query."""
-    return any(name.lower() == "query" for name in options)
+    """Whether these are the options of a stream read, to which some mean something only there."""
+    return _of_streams(options) is not None
+
+
+def _of_streams(options: Mapping[str, str]) -> str | None:
+    """One of them that a batch read has not."""
+    return next((name for name in options if name.lower() in (*OWN, *POLICY)), None)
 
 
 def is_packed(options: Mapping[str, str]) -> bool:
@@ -84,7 +89,9 @@ def log_and_home(options: Mapping[str, str]) -> tuple[Log, Store]:
         if name not in (*WHERE, *OWN, *POLICY, "path"):
             raise errors.unknown_setting(name, KNOWN)
     if not given.get("query"):
-        raise errors.option_missing("query", KNOWN)
+        other = _of_streams({name: text for name, text in given.items() if name != "query"})
+        why = "" if other is None else f" (the name of the stream read that {other} is for)"
+        raise errors.option_missing(f"query{why}", KNOWN)
     where = {name: text for name, text in given.items() if name in (*WHERE, "path")}
     if "log" not in where:
         place = ReadOptions.parse(where).place
