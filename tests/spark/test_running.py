@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from threading import Event, Thread
@@ -230,13 +232,26 @@ def test_what_goes_wrong_at_the_end_of_a_watched_job_is_logged(
         made.wait()  # it is not done yet, and whoever waits must know
 
 
-def test_a_program_that_ends_with_the_query_has_told_its_figures() -> None:
+@pytest.mark.parametrize("head_start", [0, 0.2], ids=["at once", "while that is being done"])
+def test_a_program_that_ends_with_the_query_has_told_its_figures(head_start: float) -> None:
     program = (
         "from time import sleep; from tests.spark.test_running import running;"
-        "made = running(at_end=[lambda _: sleep(0.5)]); made.watch(); made.query.stop()"
+        "made = running(at_end=[lambda _: sleep(1)]); made.watch(); made.query.stop();"
+        f"sleep({head_start})"
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (told.returncode, told.stdout, told.stderr) == (0, "", LINE)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_nothing_is_kept_of_a_watched_job_that_is_over(fails: bool) -> None:
+    """A driver may start thousands of them."""
+    made = running(failure=PySparkException("division by zero") if fails else None, tell=False)
+    over = weakref.ref(made)
+    watched(made)
+    del made
+    gc.collect()
+    assert over() is None
 
 
 class Started(Startable):

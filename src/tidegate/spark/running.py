@@ -111,9 +111,9 @@ class RunningJob:
 
     def watch(self) -> None:
         """Do what is to be done at its end though nobody here waits for it."""
-        Thread(target=self._watched, name=f"end of {self.job.name}", daemon=True).start()
-        # A program may end as soon as Spark's query has, before the thread has found out.
+        # A program may end as soon as Spark's query has: before the thread is done with its work.
         atexit.register(self._last_word)
+        Thread(target=self._watched, name=f"end of {self.job.name}", daemon=True).start()
 
     def _last_word(self) -> None:
         with suppress(Exception):  # the session may be gone
@@ -121,15 +121,15 @@ class RunningJob:
                 self._watched()
 
     def _watched(self) -> None:
-        try:
+        # What it failed with, or a session that is gone, is for whoever waits.
+        with suppress(Exception):
             self.query.awaitTermination()
-        except Exception:
-            return  # what it failed with, or a session that is gone, is for whoever waits
+            try:
+                self._ended()
+            except Exception as failure:
+                name = self.job.name
+                _log.warning("what was to be done at the end of %s failed: %s", name, failure)
         atexit.unregister(self._last_word)
-        try:
-            self._ended()
-        except Exception as failure:
-            _log.warning("what was to be done at the end of %s failed: %s", self.job.name, failure)
 
     def _tell(self, _: StreamingQuery) -> None:
         print(summary(self.figures()), file=sys.stderr)
