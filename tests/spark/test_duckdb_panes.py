@@ -22,6 +22,7 @@ from tidegate.planning.slices import Interval
 from tidegate.spark.duckdb_kernel import DuckTask
 from tidegate.spark.duckdb_text import translate
 from tidegate.spark.shape import BOUNDS, Windows, panes_of
+from tidegate.spark.sql_text import Statement
 
 KEYS = "_window_start, _window_end, k"
 GROUPED = " FROM a GROUP BY {}"
@@ -44,6 +45,13 @@ def is_by_pane(text: str) -> bool:
     return any(panes_of(stream) in text for stream in STREAMS)
 
 
+def of_task(
+    text: str, windows: Windows, interval: Interval = EVERYTHING, origin: Known = UNKNOWN
+) -> DuckTask:
+    plain = "" if is_by_pane(text) else None
+    return DuckTask(interval, origin, {}, windows, text, pa.schema([]), plain)
+
+
 def asked(
     on: duckdb.DuckDBPyConnection,
     text: str,
@@ -53,11 +61,11 @@ def asked(
     kinds: Sequence[tuple[str, int | None]] = (("{}", None),),
 ) -> pa.Table | Failed:
     """What a task answers over `_a`, `_b`, `_c`; `kinds`: parts of them, and their times."""
-    task = DuckTask(interval, origin, {}, windows, text, pa.schema([]))
+    task = of_task(text, windows, interval, origin)
     for stream in STREAMS:
         rows = f"SELECT * EXCLUDE (_window_start, _window_end) FROM _{stream}"
         sources = [(part.format(rows), at) for part, at in kinds]
-        for name, sql in task.views(stream, sources).items():
+        for name, sql in task.views(text, stream, sources).items():
             on.execute(f'CREATE OR REPLACE TEMP VIEW "{name}" AS {sql}')
     return answered(on, text)
 
@@ -122,6 +130,7 @@ def rough(table: pa.Table) -> pa.Table:
         "SELECT _window_end, k % 2 AS odd, MAX(s) AS m FROM a GROUP BY _window_end, k % 2",
         f"SELECT {KEYS}, COUNT(*) FILTER (WHERE b) AS n FROM a GROUP BY {KEYS}",
         f"SELECT * FROM (SELECT {KEYS}, SUM(x) AS r_s FROM a GROUP BY {KEYS}) WHERE k = 1",
+        f"SELECT {KEYS}, BOOL_AND(b) AS v, EVERY(i > 1) AS e, SOME(b) AS o FROM a GROUP BY {KEYS}",
         "SELECT _window_end, TRUE AS g, MAX(b) IS TRUE AS z FROM a GROUP BY _window_end, g",
         "SELECT _window_end, MAX(i) IS NULL AS z FROM a GROUP BY _window_end, NULL",
         f"WITH w AS (SELECT {KEYS}, COUNT(*) AS n FROM a GROUP BY {KEYS})"
@@ -279,10 +288,22 @@ def test_a_row_that_stands_in_no_window_of_a_task_is_not_looked_at(
     assert found.column("s").to_pylist() == sums
 
 
+def test_no_panes_are_made_where_a_stream_has_their_name() -> None:
+    counted = "SELECT _window_end, COUNT(*) AS n FROM {} GROUP BY _window_end"
+    names = ["a", "A by Pane"]
+    both = " UNION ALL ".join(counted.format(f"`{name}`") for name in names)
+    schemas = dict.fromkeys(names, SCHEMA)
+    found = [
+        translate(Statement.parse(both, names), schemas, HOPPING[0], panes=panes)
+        for panes in (True, False)
+    ]
+    assert isinstance(found[0], str)
+    assert found[0] == found[1]
+
+
 def test_a_task_makes_only_the_relations_that_are_read() -> None:
     def made(text: str) -> set[str]:
-        task = DuckTask(EVERYTHING, UNKNOWN, {}, HOPPING[0], text, pa.schema([]))
-        return set(task.views("a", [("SELECT 1", None)]))
+        return set(of_task(text, HOPPING[0]).views(text, "a", [("SELECT 1", None)]))
 
     by_pane = in_duckdb(f"SELECT {KEYS}, COUNT(*) AS n FROM a GROUP BY {KEYS}", HOPPING[0])
     both = f'SELECT * FROM ({by_pane}) UNION ALL SELECT * FROM (SELECT 1 FROM "a")'

@@ -210,7 +210,7 @@ class Runner:
         if plan.slice is not None and plan.slice.tasks:
             pieces = self.reader.pieces(plan, after)
             if isinstance(sink, TaskSink) and choice.text is not None and not update:
-                tasks = self.query.in_duckdb(choice.text, pieces, after.origin)
+                tasks = self.query.in_duckdb(choice, pieces, after.origin)
                 written += write_tasks(spark, sink, self.job, batch, tasks)
             else:
                 frame = self._frame(spark, choice, pieces, plan.slice.interval, after.origin)
@@ -239,7 +239,7 @@ class Runner:
     ) -> DataFrame:
         if choice.text is None:
             return self.query.in_spark(spark, pieces, interval, origin)
-        tasks = self.query.in_duckdb(choice.text, pieces, origin)
+        tasks = self.query.in_duckdb(choice, pieces, origin)
         return run_tasks(spark, tasks, self.query.columns)
 
     def _corrections(

@@ -3,7 +3,8 @@
 A task has an interval of complete event time, the rows of every stream for it, and SQL in DuckDB's
 words. Arrow comes out. Files are opened by DuckDB itself where it can; when that fails for whatever
 reason (a file was compacted meanwhile, a column was added later) the same rows are read through the
-log, and only if that fails too is it an error.
+log, and only if that fails too is it an error. Nor is it one when panes fail and rows do not: a
+pane may hold rows that the query has no use for.
 
 One connection per Python worker, one thread per task: the cores are Spark's to share out.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -38,18 +40,26 @@ class DuckTask:
     shape: Shape
     text: str
     schema: pa.Schema
+    row_by_row: str | None = None
+    """The same without panes, where `text` has some."""
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """The result, with the types of `schema`."""
-        try:
-            result = self._result(by_files=True)
-        except duckdb.Error:
-            if not any(rows.files for reads in self.reads.values() for rows in reads):
-                raise
-            result = self._result(by_files=False)
-        return iter(_cast(result, self.schema).to_batches(BATCH))
+        plain = self.text if self.row_by_row is None else self.row_by_row
+        ways = [(text, True) for text in dict.fromkeys((self.text, plain))]
+        if any(rows.files for reads in self.reads.values() for rows in reads):
+            ways.append((plain, False))
+        for text, by_files in ways[:-1]:
+            with suppress(duckdb.Error):
+                return self._batches(text, by_files=by_files)
+        text, by_files = ways[-1]
+        return self._batches(text, by_files=by_files)
 
-    def _result(self, *, by_files: bool) -> pa.Table:
+    def _batches(self, text: str, *, by_files: bool) -> Iterator[pa.RecordBatch]:
+        found = self._result(text, by_files=by_files)
+        return iter(_cast(found, self.schema).to_batches(BATCH))
+
+    def _result(self, text: str, *, by_files: bool) -> pa.Table:
         cursor = _connection(os.getpid()).cursor()
         try:
             for stream, reads in self.reads.items():
@@ -57,20 +67,23 @@ class DuckTask:
                     (_source(cursor, f"_{stream}_{number}", rows, by_files=by_files), rows.at)
                     for number, rows in enumerate(reads)
                 ]
-                for name, sql in self.views(stream, sources).items():
+                for name, sql in self.views(text, stream, sources).items():
                     cursor.execute(f'CREATE OR REPLACE TEMP VIEW "{name}" AS {sql}')
-            return cursor.sql(self.text).to_arrow_table()
+            return cursor.sql(text).to_arrow_table()
         finally:
             cursor.close()
 
-    def views(self, stream: str, sources: Sequence[tuple[str, Instant | None]]) -> dict[str, str]:
-        """What the text reads of a stream: rows in their windows, rows in their panes, or both.
+    def views(
+        self, text: str, stream: str, sources: Sequence[tuple[str, Instant | None]]
+    ) -> dict[str, str]:
+        """What a text reads of a stream: rows in their windows, rows in their panes, or both.
 
         `sources`: its rows as SQL, each with the time as if at which they count. To make a view of
         files opens them all, so only what is read is made.
         """
         panes, found = panes_of(stream), {}
-        by_pane = isinstance(self.shape, Windows) and f'FROM "{panes}"' in self.text
+        has_panes = self.row_by_row is not None and text == self.text
+        by_pane = has_panes and f'FROM "{panes}"' in text
         if isinstance(self.shape, Windows) and by_pane:
             low, high = self.shape.starts(self.interval, self.origin)
             found[BOUNDS] = f"SELECT {low}::BIGINT AS low, {high}::BIGINT AS high"
@@ -78,7 +91,7 @@ class DuckTask:
                 self.shape.panes_in_duckdb(sql, self.interval, self.origin, at)
                 for sql, at in sources
             )
-        if not by_pane or f'FROM "{stream}")' in self.text:
+        if not by_pane or f'FROM "{stream}")' in text:
             found[stream] = _union(
                 self.shape.in_duckdb(sql, self.interval, self.origin, at) for sql, at in sources
             )

@@ -81,15 +81,18 @@ def translate(
     """
     try:
         _refuse_strings(statement.text)
+        taken = {name.lower() for name in statement.streams}
+        panes = panes and taken.isdisjoint({BOUNDS, *map(panes_of, taken)})
         made = _Translation(statement, schemas, windows, panes=panes)
         relation = made.query(statement.tree, top=True)
         ctes = ", ".join(f"{quoted(name)} AS ({sql})" for name, sql in made.ctes.items())
         text = f"WITH {ctes} {relation.sql}" if ctes else relation.sql
         there = {name: schemas[name] for name in statement.streams}
         if windows is not None:
-            numbered = {name: schema.append(_NUMBER) for name, schema in there.items()}
-            by_pane = {panes_of(name): schema for name, schema in numbered.items()}
-            there = {**numbered, **by_pane, BOUNDS: _STARTS}
+            there = {name: schema.append(_NUMBER) for name, schema in there.items()}
+        if windows is not None and panes:
+            by_pane = {panes_of(name): schema for name, schema in there.items()}
+            there = {**there, **by_pane, BOUNDS: _STARTS}
         _try_out(text, relation.columns, there)
         return text
     except NotCoveredError as reason:

@@ -58,6 +58,8 @@ class Choice:
     kernel: str
     reason: str
     text: str | None = None
+    row_by_row: str | None = None
+    """The same words without panes, where there are some."""
 
 
 def choose_kernel(
@@ -66,21 +68,21 @@ def choose_kernel(
     """The kernel of a job; asking for one that cannot is an error that says why."""
     if job.kernel == "spark":
         return Choice("spark", "it was asked for")
+    windows = job.shape if isinstance(job.shape, Windows) else None
     if statement is None:
         made: str | Outside = Outside("the query is a function of DataFrames")
     else:
-        made = _other_meaning(spark) or translate(
-            statement,
-            schemas,
-            job.shape if isinstance(job.shape, Windows) else None,
-            # Corrections are differences: sums whose last digit depends on other rows would show.
-            panes=job.policy.late is not Late.UPDATE,
-        )
+        made = _other_meaning(spark) or translate(statement, schemas, windows, panes=False)
     if isinstance(made, Outside):
         if job.kernel == "duckdb":
             raise errors.kernel_cannot("duckdb", made.reason)
         return Choice("spark", made.reason)
     reason = "it was asked for" if job.kernel == "duckdb" else "every part of it is in the subset"
+    # Corrections are differences: sums whose last digit depends on other rows would show.
+    if statement is not None and windows is not None and job.policy.late is not Late.UPDATE:
+        by_pane = translate(statement, schemas, windows) if not windows.tumbling else made
+        if isinstance(by_pane, str) and by_pane != made:
+            return Choice("duckdb", reason, by_pane, row_by_row=made)
     return Choice("duckdb", reason, made)
 
 

@@ -24,6 +24,7 @@ from tidegate.planning.slices import Interval
 from tidegate.spark.arrow_types import arrow_schema, cast
 from tidegate.spark.duckdb_kernel import DuckTask
 from tidegate.spark.frames import empty_frames, frames, run_tasks
+from tidegate.spark.kernels import Choice
 from tidegate.spark.reads import Piece
 from tidegate.spark.shape import EVENT_TIME, WINDOW_END
 from tidegate.spark.sinks.sink import OP, REVISION, Batch, TaskSink
@@ -89,12 +90,12 @@ class Query:
     # ---- duckdb ----
 
     def in_duckdb(
-        self, text: str, pieces: Sequence[Piece], origin: Known
+        self, choice: Choice, pieces: Sequence[Piece], origin: Known
     ) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
         """The same as tasks, each with pieces of its own."""
-        kept = [
-            DuckTask(p.interval, origin, p.reads, self.job.shape, text, self.result) for p in pieces
-        ]
+        assert choice.text is not None
+        shape, texts = self.job.shape, (choice.text, self.result, choice.row_by_row)
+        kept = [DuckTask(p.interval, origin, p.reads, shape, *texts) for p in pieces]
         return [
             _Together(tuple(kept[i] for i in group)).run
             for group in packed([p.rows for p in pieces], self.job.cores)

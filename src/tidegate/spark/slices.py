@@ -42,7 +42,7 @@ from tidegate.spark.running import (
     refuse_finished,
     started,
 )
-from tidegate.spark.shape import BOUNDS, Full, Plain, Shape, Windows
+from tidegate.spark.shape import Full, Plain, Shape, Windows
 from tidegate.spark.sinks.sink import Sink, refuse_connect, refuse_deletes
 from tidegate.spark.size import memory, parallelism
 from tidegate.spark.source_options import Between
@@ -105,7 +105,7 @@ class SlicesJob(Startable):
         if not self.job.query.keyed:
             divided = "by time; by rows with one shuffle when a few windows are large"
         said = f"kernel: {choice.kernel}, because {choice.reason}\ndivision: {divided}"
-        if isinstance(self.job.shape, Windows) and BOUNDS in (choice.text or ""):
+        if isinstance(self.job.shape, Windows) and choice.row_by_row is not None:
             pane = format_duration(timedelta(microseconds=self.job.shape.pane))
             said += f"\nwindows: put together from panes of {pane}, so that a row is counted once"
         return said

@@ -126,3 +126,20 @@ def test_the_reason_for_a_kernel_that_can_is_the_query_or_the_wish(world: World)
     for zone in ("Etc/UTC", "GMT", "Z", "+00:00"):
         with under_settings(world.spark, {"spark.sql.session.timeZone": zone}):
             assert world.windows(size=10).explain().startswith(why["auto"])
+
+
+@pytest.mark.parametrize("kernel", ["duckdb", "spark"])
+def test_a_window_that_nobody_asks_for_may_hold_rows_that_cannot_be_computed(
+    kernel: str, world: World
+) -> None:
+    """By pane they would fail, for a pane does not know of whom its windows are."""
+    world.stream()
+    world.append([("a", 1, 5), ("a", 0, 25), ("a", 1, 60)])
+    text = (
+        f"SELECT {WINDOW}, sum(6 div v) AS s FROM orders GROUP BY {WINDOW}"
+        " HAVING _window_end <= TIMESTAMP '1970-01-01 00:00:10'"
+    )
+    job = world.windows(size=20, slide=10, kernel=kernel, query=text)
+    assert ("put together from panes" in job.explain()) is (kernel == "duckdb")
+    job.run(tell=False)
+    assert [row["s"] for row in world.read("out")] == [6]

@@ -134,7 +134,9 @@ def _logical(at: Aggregate, node: exp.Expr) -> Typed:
     if value.type != BOOLEAN:
         raise NotCoveredError(f"{value.type:a} as a condition")
     every = isinstance(node, exp.LogicalAnd) or node.name.lower() == "every"
-    return Typed(f"{'BOOL_AND' if every else 'BOOL_OR'}({value.sql}){at.over}", BOOLEAN)
+    # The cast is what the parser would write: `duckdb_panes.py` leaves alone what it would change.
+    given = f"CAST({value.sql} AS BOOLEAN)"
+    return Typed(f"{'BOOL_AND' if every else 'BOOL_OR'}({given}){at.over}", BOOLEAN)
 
 
 SPREADS: Final[dict[type[exp.Expr] | str, str]] = {
