@@ -254,6 +254,17 @@ def test_nothing_is_kept_of_a_watched_job_that_is_over(fails: bool) -> None:
     assert over() is None
 
 
+def test_at_the_end_of_a_program_nobody_asks_a_session_for_what_is_known() -> None:
+    """Connect has no threads left by then, with which to ask."""
+    program = (
+        "from time import sleep; from tests.spark.test_running import Asked, running;"
+        "made = running(at_end=[lambda _: sleep(1)]); made.watch(); made.query.stop(); sleep(0.2);"
+        "del Asked.exception, Asked.isActive"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (told.returncode, told.stdout, told.stderr) == (0, "", LINE)
+
+
 class Started(Startable):
     """A job whose start is remembered."""
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any, Final, Protocol, TypeVar
 
@@ -65,6 +65,8 @@ class RunningJob:
         self.progress = JobProgress(job.store(), job.name)
         self._at_end: list[AtEnd] = [*at_end, *([self._tell] if tell else [])]
         self._ending = Lock()  # one thread may wait for it while another stops it
+        self._over = Event()
+        self._watcher = Thread(target=self._watched, name=f"end of {job.name}", daemon=True)
 
     @property
     def active(self) -> bool:
@@ -99,12 +101,12 @@ class RunningJob:
     def stop(self) -> None:
         """Stop it after no particular batch: it goes on from there when it is started again."""
         self.query.stop()
-        self._ended()
+        if self._at_end and self.query.exception() is None:
+            self._ended()
 
     def _ended(self) -> None:
+        """It has ended, and not with a failure."""
         with self._ending:
-            if self._at_end and self.query.exception() is not None:
-                self._at_end.clear()
             while self._at_end:
                 self._at_end[0](self.query)
                 self._at_end.pop(0)  # not before it is done: what fails here may be tried again
@@ -113,17 +115,19 @@ class RunningJob:
         """Do what is to be done at its end though nobody here waits for it."""
         # A program may end as soon as Spark's query has: before the thread is done with its work.
         atexit.register(self._last_word)
-        Thread(target=self._watched, name=f"end of {self.job.name}", daemon=True).start()
+        self._watcher.start()
 
     def _last_word(self) -> None:
-        with suppress(Exception):  # the session may be gone
-            if not self.active:
-                self._watched()
+        # A Connect session answers no more when the interpreter is ending: perhaps it is known.
+        with suppress(Exception):
+            if self._over.is_set() or not self.active:
+                self._watcher.join()
 
     def _watched(self) -> None:
         # What it failed with, or a session that is gone, is for whoever waits.
         with suppress(Exception):
             self.query.awaitTermination()
+            self._over.set()
             try:
                 self._ended()
             except Exception as failure:

@@ -12,6 +12,7 @@ from collections import Counter
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from tests.spark.jobs.world import S, World, begun
 
 from tidegate.errors import TidegateError
 from tidegate.spark import FilesSink, MemorySink, StreamSink, read_stream, write_stream
+from tidegate.spark.gate.batches import fresh_runner
 from tidegate.spark.gate.writing import GateJob
 from tidegate.spark.sinks.files import read_files
 
@@ -307,3 +309,16 @@ def test_rows_of_every_type_come_through_packs(world: World) -> None:
     )
     query.awaitTermination()
     assert Counter(map(repr, given)) == Counter(map(repr, table.to_pylist()))
+
+
+def test_a_query_that_is_stopped_before_its_first_batch_has_just_ended(world: World) -> None:
+    world.stream()
+    rows = read_stream(world.spark, "orders", query="q", store=world.store)
+    job = write_stream(
+        rows.select("k", "v"), sink=MemorySink("early"), query="q", store=world.store
+    )
+    runner = fresh_runner(job.job)
+    query: Any = SimpleNamespace(recentProgress=[])
+    runner.tell_last(query)
+    with job.start(tell=False):
+        pass  # stopped at once, whatever it has done by then

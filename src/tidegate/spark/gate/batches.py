@@ -128,9 +128,12 @@ class GateRunner:
 
     # ---- what the sources have said ----
 
-    def _words(self) -> dict[str, Said]:
+    def _said(self) -> dict[str, Said]:
         nodes = self.store.database.read(lambda on: progress.told(on, self.job.name))
-        words = {name: said(node) for name, node in sources_of(nodes).items()}
+        return {name: said(node) for name, node in sources_of(nodes).items()}
+
+    def _words(self) -> dict[str, Said]:
+        words = self._said()
         if not words:
             raise errors.gate_without_sources(self.job.name)
         if len(words) > 1 and self.job.time_behind is None:
@@ -199,8 +202,9 @@ class GateRunner:
         return found
 
     def tell_last(self, query: StreamingQuery) -> None:
-        """At the end of a run: what Spark tells of its last batch."""
-        operators = self._new_in(query, len(self._words()))
+        """At the end of a run: what Spark tells of its last batch; it may have ended before one."""
+        said = self._said()
+        operators = self._new_in(query, len(said)) if said else {}
         if not operators:
             return
 
