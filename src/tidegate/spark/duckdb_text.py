@@ -90,9 +90,8 @@ def translate(
         there = {name: schemas[name] for name in statement.streams}
         if windows is not None:
             there = {name: schema.append(_NUMBER) for name, schema in there.items()}
-        if windows is not None and panes:
             by_pane = {panes_of(name): schema for name, schema in there.items()}
-            there = {**there, **by_pane, BOUNDS: _STARTS}
+            there = {BOUNDS: _STARTS, **by_pane, **there}
         _try_out(text, relation.columns, there)
         return text
     except NotCoveredError as reason:
