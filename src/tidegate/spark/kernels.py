@@ -78,9 +78,10 @@ def choose_kernel(
             raise errors.kernel_cannot("duckdb", made.reason)
         return Choice("spark", made.reason)
     reason = "it was asked for" if job.kernel == "duckdb" else "every part of it is in the subset"
+    hopping = windows is not None and not windows.tumbling
     # Corrections are differences: sums whose last digit depends on other rows would show.
-    if statement is not None and windows is not None and job.policy.late is not Late.UPDATE:
-        by_pane = translate(statement, schemas, windows) if not windows.tumbling else made
+    if statement is not None and hopping and job.policy.late is not Late.UPDATE:
+        by_pane = translate(statement, schemas, windows)
         if isinstance(by_pane, str) and by_pane != made:
             return Choice("duckdb", reason, by_pane, row_by_row=made)
     return Choice("duckdb", reason, made)
